@@ -186,6 +186,8 @@ pub enum Fact {
     },
     /// A feed was met for the first time, or an operator accepted its new epoch.
     FeedEpoch {
+        /// The partition.
+        partition: u32,
         /// The feed's identity in the source's words.
         feed: String,
         /// Its epoch.
@@ -203,7 +205,7 @@ pub enum Fact {
     },
 }
 
-/// An accepted change: the whole resulting entry.
+/// The whole entry that a change results in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AcceptedNote {
     /// The key.
@@ -214,8 +216,9 @@ pub struct AcceptedNote {
     pub floor: u32,
     /// The object's readable name.
     pub object: ByteString,
-    /// Where the change was read.
-    pub position: Position,
+    /// Where the accepted change stands; none where the entry changed without one (a version rose,
+    /// a key was suspended, a request was recorded).
+    pub position: Option<Position>,
 }
 
 /// Why a change is in quarantine.
@@ -244,6 +247,26 @@ pub enum QuarantineReason {
     ScopeUnsupported,
     /// A barrier's name was used for another event.
     BarrierNameTaken,
+}
+
+impl QuarantineReason {
+    /// The reason's word in answers and logs.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            QuarantineReason::Undecodable => "undecodable",
+            QuarantineReason::TooLarge => "too-large",
+            QuarantineReason::VersionMissing => "version-missing",
+            QuarantineReason::EventMeansOther => "event-means-other",
+            QuarantineReason::VersionMeansOther => "version-means-other",
+            QuarantineReason::OtherVersionSpace => "other-version-space",
+            QuarantineReason::Suspended => "suspended",
+            QuarantineReason::UnknownSchema => "unknown-schema",
+            QuarantineReason::UnknownCollection => "unknown-collection",
+            QuarantineReason::ScopeUnsupported => "scope-unsupported",
+            QuarantineReason::BarrierNameTaken => "barrier-name-taken",
+        }
+    }
 }
 
 /// A change that waits for somebody, by position; never its content.
@@ -291,7 +314,7 @@ pub struct RequestNote {
 /// What is needed only until a checkpoint has absorbed it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
-    /// A change was accepted.
+    /// An entry changed, most often because a change was accepted.
     Accepted(AcceptedNote),
     /// The readable names of a tenant's collection.
     CollectionNamed {
@@ -330,6 +353,21 @@ pub enum Note {
         cursors: Cursors,
         /// The positions held back or parked below the cursors.
         owed: Vec<Position>,
+    },
+    /// Earlier tombstones that a destination owes from now on, because it was attached to their
+    /// collection.
+    Backlog {
+        /// Which.
+        destination: DestinationNo,
+        /// The tombstones.
+        tombstones: Vec<NumberRange>,
+    },
+    /// The readable name of a barrier's scope.
+    BarrierScope {
+        /// The barrier.
+        name: String,
+        /// The scope.
+        scope: super::ScopeName,
     },
     /// A change went to quarantine.
     Quarantined(QuarantineNote),

@@ -157,18 +157,25 @@ pub struct Identified {
 }
 
 /// Makes the hashes of one ledger. Remembers the last collection, because streams repeat it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KeyHasher {
     key: HashKey,
     last: Option<LastCollection>,
     scratch: Vec<u8>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct LastCollection {
     tenant: String,
     collection: String,
     id: CollectionId,
+}
+
+// The scratch may hold a payload: nothing of it is for logs.
+impl std::fmt::Debug for KeyHasher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("KeyHasher(secret)")
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -288,3 +295,6 @@ fn first<const N: usize>(bytes: &[u8]) -> [u8; N] {
     first.copy_from_slice(&bytes[..N]);
     first
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,3 +64,104 @@ fn decode(part: &str) -> Result<String, RecordKeyError> {
         Err(_) => Err(RecordKeyError::Encoding),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const VECTORS: &str = include_str!("../../testdata/record_key.txt");
+
+    type Parts = (String, String, String, u32);
+
+    fn key(parts: &Parts) -> Result<ObjectKey, KeyError> {
+        let (tenant, collection, object, generation) = parts;
+        let name = String::as_str;
+        ObjectKey::new(name(tenant), name(collection), name(object), Generation(*generation))
+    }
+
+    fn check_vector(line: &str) -> Result<(), String> {
+        let (left, right) = line.rsplit_once(" = ").ok_or("not a vector")?;
+        if let Some(text) = left.strip_prefix("refused ") {
+            let text: String = serde_json::from_str(text).map_err(|e| e.to_string())?;
+            let got = match parse_record_key(&text) {
+                Ok(key) => return Err(format!("expected a refusal, got {key:?}")),
+                Err(RecordKeyError::Shape) => "shape",
+                Err(RecordKeyError::Encoding) => "encoding",
+                Err(RecordKeyError::Key(_)) => "key",
+            };
+            let wrong = format!("expected {right}, got {got}");
+            return if got == right { Ok(()) } else { Err(wrong) };
+        }
+        let parts: Parts = serde_json::from_str(left).map_err(|e| e.to_string())?;
+        let key = key(&parts).map_err(|e| e.to_string())?;
+        let got = record_key(&key);
+        if got != right {
+            return Err(format!("expected {right}, got {got}"));
+        }
+        match parse_record_key(right) {
+            Ok(parsed) if parsed == key => Ok(()),
+            other => Err(format!("read back as {other:?}")),
+        }
+    }
+
+    #[test]
+    fn the_vectors_hold() {
+        let lines = VECTORS.lines().enumerate();
+        let vectors: Vec<_> =
+            lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
+        let wrong: Vec<String> = vectors
+            .iter()
+            .filter_map(|(at, line)| {
+                let error = check_vector(line).err()?;
+                Some(format!("record_key.txt:{}: {error}", at + 1))
+            })
+            .collect();
+        assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+        assert!(vectors.len() >= 45, "only {} vectors were read", vectors.len());
+    }
+
+    fn any_part() -> impl Strategy<Value = String> {
+        prop::collection::vec(any::<char>(), 1..12).prop_map(|chars| chars.into_iter().collect())
+    }
+
+    /// Parts made of what separates and encodes, so that different keys often look alike.
+    fn awkward_part() -> impl Strategy<Value = String> {
+        prop::collection::vec(prop::sample::select(vec!['/', '~', '%', '2', 'F', 'é']), 1..4)
+            .prop_map(|chars| chars.into_iter().collect())
+    }
+
+    fn generation() -> impl Strategy<Value = u32> {
+        prop_oneof![Just(1), Just(2), Just(22), 1..=u32::MAX]
+    }
+
+    proptest! {
+        #[test]
+        fn any_key_comes_back(
+            parts in (any_part(), any_part(), any_part(), generation()),
+        ) {
+            let key = key(&parts)?;
+            let text = record_key(&key);
+            prop_assert!(text.is_ascii());
+            prop_assert_eq!(parse_record_key(&text), Ok(key));
+        }
+
+        #[test]
+        fn no_two_keys_have_the_same_text(
+            a in (awkward_part(), awkward_part(), awkward_part(), generation()),
+            b in (awkward_part(), awkward_part(), awkward_part(), generation()),
+        ) {
+            let same = record_key(&key(&a)?) == record_key(&key(&b)?);
+            prop_assert_eq!(same, a == b);
+        }
+
+        /// Whatever a producer sends: what is read at all is the one text of its key.
+        #[test]
+        fn only_what_record_key_makes_is_read(text in "[a~/%2F+0é]{0,12}") {
+            if let Ok(key) = parse_record_key(&text) {
+                prop_assert_eq!(record_key(&key), text);
+            }
+        }
+    }
+}
