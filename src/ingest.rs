@@ -1,0 +1,161 @@
+//! Source -> envelope -> writer: reads one partition, for ever, ahead of every destination and held
+//! back by none. Nothing it reads is acted on by anybody before the writer has journalled it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cenotaph_core::Cursor;
+use parking_lot::Mutex;
+
+use crate::ledger::{IngestBatch, IngestStop, Ingested, Ledger, LedgerError, Stopped};
+use crate::reading::Reading;
+use crate::source::{Batch, FeedFault, PartitionInfo, PartitionReader, SharedSource};
+use crate::stop::Stop;
+
+/// How long a partition that failed is left alone before it is tried again.
+const RETRY: Duration = Duration::from_secs(2);
+
+/// How a partition stands, for the API.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PartitionStanding {
+    /// Why it does not go on, and what to do.
+    pub error: Option<String>,
+    /// It has read everything that is there.
+    pub at_end: bool,
+}
+
+/// Bounds of one read.
+#[derive(Debug, Clone, Copy)]
+pub struct ReadBounds {
+    /// The most records in a frame.
+    pub max_records: usize,
+    /// The most bytes in a frame.
+    pub max_bytes: usize,
+    /// How long to wait for records.
+    pub wait: Duration,
+}
+
+/// Why a partition does not go on.
+#[derive(Debug, thiserror::Error)]
+enum Halt {
+    #[error(transparent)]
+    Feed(#[from] FeedFault),
+    #[error("{0}")]
+    Stopped(String),
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+}
+
+/// The ingest of one partition.
+pub struct Ingest {
+    /// The source.
+    pub source: SharedSource,
+    /// The partition.
+    pub partition: PartitionInfo,
+    /// Decodes.
+    pub reading: Reading,
+    /// The ledger.
+    pub ledger: Ledger,
+    /// Bounds.
+    pub bounds: ReadBounds,
+    /// How it stands.
+    pub standing: Arc<Mutex<PartitionStanding>>,
+    /// Says when to stop.
+    pub stop: Stop,
+}
+
+impl Ingest {
+    /// Runs until told to stop. A fault of the feed fails the partition, not the process: it is
+    /// said, and tried again, because an operator may put the log back.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ledger has stopped.
+    pub fn run(mut self) -> Result<(), LedgerError> {
+        while !self.stop.is_set() {
+            match self.read() {
+                Ok(()) => break,
+                Err(Halt::Ledger(error)) => return Err(error),
+                Err(halt) => {
+                    self.told(&halt);
+                    self.stop.wait(RETRY);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Result<(), Halt> {
+        let PartitionInfo { partition, feed, epoch } = self.partition.clone();
+        let (cursor, proof) = self.ledger.feed_met(partition, feed, epoch)?;
+        let mut reader = self.source.read_from(partition, cursor, &proof)?;
+        self.recovered();
+        while !self.stop.is_set() {
+            let ReadBounds { max_records, max_bytes, wait } = self.bounds;
+            let batch = reader.read_batch(max_records, max_bytes, wait)?;
+            self.standing.lock().at_end = batch.at_end;
+            if batch.cursor == self.ledger.ingest_cursor(partition) {
+                continue;
+            }
+            if let Ingested::Stopped(stopped) = self.propose(batch)? {
+                reader = self.go_up_to(&stopped)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn propose(&mut self, batch: Batch) -> Result<Ingested, Halt> {
+        let Batch { records, cursor, proof, .. } = batch;
+        let items = records.into_iter().map(|record| self.reading.item(record)).collect();
+        let partition = self.partition.partition;
+        Ok(self.ledger.ingest(IngestBatch { partition, items, cursor, proof })?)
+    }
+
+    /// A record stands in the way: decides what is before it, then the partition halts there.
+    fn go_up_to(&mut self, stopped: &Stopped) -> Result<Box<dyn PartitionReader>, Halt> {
+        if stopped.index == 0 {
+            return Err(Halt::Stopped(describe(&stopped.reason)));
+        }
+        let partition = self.partition.partition;
+        let (cursor, proof): (Cursor, Vec<u8>) = self.ledger.ingest_position(partition);
+        let mut reader = self.source.read_from(partition, cursor, &proof)?;
+        let batch =
+            reader.read_batch(stopped.index, self.bounds.max_bytes, self.bounds.wait)?;
+        match self.propose(batch)? {
+            Ingested::Decided => Ok(reader),
+            Ingested::Stopped(stopped) => Err(Halt::Stopped(describe(&stopped.reason))),
+        }
+    }
+
+    fn recovered(&self) {
+        let mut standing = self.standing.lock();
+        if standing.error.take().is_some() {
+            tracing::info!(partition = self.partition.partition, "the partition goes on");
+        }
+    }
+
+    /// Says it once, not at each attempt.
+    fn told(&self, halt: &Halt) {
+        let message = halt.to_string();
+        let mut standing = self.standing.lock();
+        if standing.error.as_ref() != Some(&message) {
+            tracing::error!(partition = self.partition.partition, error = %message, "the partition has failed");
+            standing.error = Some(message);
+        }
+    }
+}
+
+fn describe(stop: &IngestStop) -> String {
+    match stop {
+        IngestStop::QuarantineFull { position } => format!(
+            "the quarantine is full, and the record at partition {} offset {} belongs there; \
+             resolve what waits in it, or raise ledger.quarantine_max",
+            position.partition, position.offset
+        ),
+        IngestStop::Conflict { position, reason } => format!(
+            "the record at partition {} offset {} is in conflict ({reason:?}), and the \
+             collection's on_conflict is \"stop\"; correct the record's source, or choose another \
+             on_conflict",
+            position.partition, position.offset
+        ),
+    }
+}

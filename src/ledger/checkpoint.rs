@@ -1,0 +1,417 @@
+//! A checkpoint: writes a frozen table into the view, on a thread of its own.
+//!
+//! Buckets go in batches; each carries the number of this checkpoint and what it replaced, so that a
+//! checkpoint that did not end is told from damage: the older one stands, and the journal fills the
+//! rest. The meta record is written last, after everything else is synced.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, TryRecvError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cenotaph_core::{KeyHash, ObjectId};
+
+use super::bucket::{
+    Bucket, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack, packed_bytes,
+};
+use super::frame::Mark;
+use super::journal::{JournalError, rewrite_absorbed};
+use super::table::{KeptTombstone, ObjectRows, Table};
+use super::view::{
+    self, FORMAT, META, Meta, TOMBSTONES, View, ViewError, bucket_key, confirmation_key,
+    request_key, sealed, state_key, tombstone_key,
+};
+
+/// Buckets of one batch: larger ones make sled hold everybody up.
+const BATCH: usize = 64;
+/// The most deletion requests remembered of one key; the oldest go.
+const MAX_REQUESTS: usize = 256;
+/// Journal bytes that are kept whole, so that the view of a small ledger can be built anew.
+const KEEP_BYTES: u64 = 64 << 20;
+
+/// Where a checkpoint is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// Entries.
+    Buckets,
+    /// Tombstones, confirmations, requests, the small state.
+    Rest,
+    /// Everything but the meta record is synced.
+    Meta,
+    /// Segments are rewritten without notes.
+    Segments,
+}
+
+impl Step {
+    const ALL: [Step; 4] = [Step::Buckets, Step::Rest, Step::Meta, Step::Segments];
+}
+
+/// A checkpoint could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum CheckpointError {
+    /// One is under way.
+    #[error("a checkpoint is under way")]
+    Busy,
+    /// The view.
+    #[error(transparent)]
+    View(#[from] ViewError),
+    /// The journal.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Its thread is gone.
+    #[error("the checkpoint's thread ended without an answer; start the worker again")]
+    Lost,
+    /// Its thread could not be started.
+    #[error("the checkpoint's thread could not be started: {0}; raise the process's limits")]
+    Thread(std::io::Error),
+    /// A test stopped it here.
+    #[error("stopped by a test")]
+    Stopped,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress {
+    /// The step.
+    pub step: Step,
+    /// Buckets written.
+    pub buckets: usize,
+    /// How long nothing has moved.
+    pub quiet_for: Duration,
+}
+
+/// What the storage says of it.
+#[derive(Debug)]
+pub enum Checkpointing {
+    /// None is under way.
+    Idle,
+    /// One is.
+    Writing(Progress),
+    /// One has ended just now.
+    Finished(CheckpointReport),
+}
+
+/// What one did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CheckpointReport {
+    /// Its number.
+    pub checkpoint: u64,
+    /// Buckets written.
+    pub buckets: usize,
+    /// Segments rewritten.
+    pub segments: usize,
+}
+
+/// Everything one needs.
+pub(super) struct Work {
+    pub(super) view: View,
+    pub(super) table: Arc<Table>,
+    pub(super) through: Mark,
+    pub(super) ledger: [u8; 16],
+    pub(super) state: Vec<(String, Vec<u8>)>,
+    pub(super) before: Option<Meta>,
+    pub(super) digest: u64,
+    pub(super) journal: std::path::PathBuf,
+    pub(super) stop_after: Option<Step>,
+}
+
+/// What one has made.
+pub(super) struct Done {
+    pub(super) changed: Vec<(ObjectId, Arc<[u8]>)>,
+    pub(super) meta: Meta,
+    pub(super) digest: u64,
+    pub(super) report: CheckpointReport,
+}
+
+/// One under way.
+pub(super) struct Running {
+    answer: Receiver<Result<Done, CheckpointError>>,
+    thread: Option<JoinHandle<()>>,
+    watch: Arc<Watch>,
+}
+
+struct Watch {
+    begun: Instant,
+    step: AtomicUsize,
+    buckets: AtomicUsize,
+    moved_ms: AtomicU64,
+}
+
+impl Watch {
+    fn moved(&self, step: Step, buckets: usize) {
+        self.step.store(step as usize, Ordering::Relaxed);
+        self.buckets.fetch_add(buckets, Ordering::Relaxed);
+        let since = self.begun.elapsed().as_millis();
+        self.moved_ms.store(u64::try_from(since).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+}
+
+impl Running {
+    pub(super) fn start(
+        work: Work,
+        wake: Option<Arc<dyn Fn() + Send + Sync>>,
+    ) -> Result<Running, CheckpointError> {
+        let watch = Arc::new(Watch {
+            begun: Instant::now(),
+            step: AtomicUsize::new(0),
+            buckets: AtomicUsize::new(0),
+            moved_ms: AtomicU64::new(0),
+        });
+        let (sender, answer) = sync_channel(1);
+        let watched = Arc::clone(&watch);
+        let thread = std::thread::Builder::new()
+            .name("ledger-checkpoint".into())
+            .spawn(move || {
+                // Whoever asked may have gone; what is written stands all the same.
+                let _ = sender.send(make(&work, &watched));
+                if let Some(wake) = wake {
+                    wake();
+                }
+            })
+            .map_err(CheckpointError::Thread)?;
+        Ok(Running { answer, thread: Some(thread), watch })
+    }
+
+    pub(super) fn poll(&self) -> Option<Result<Done, CheckpointError>> {
+        match self.answer.try_recv() {
+            Ok(answer) => Some(answer),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => Some(Err(CheckpointError::Lost)),
+        }
+    }
+
+    pub(super) fn progress(&self) -> Progress {
+        let moved = Duration::from_millis(self.watch.moved_ms.load(Ordering::Relaxed));
+        let step = self.watch.step.load(Ordering::Relaxed);
+        Progress {
+            step: Step::ALL.get(step).copied().unwrap_or(Step::Buckets),
+            buckets: self.watch.buckets.load(Ordering::Relaxed),
+            quiet_for: self.watch.begun.elapsed().saturating_sub(moved),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself: everything it waits for is this disk.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
+    let checkpoint = work.before.map_or(0, |meta| meta.checkpoint) + 1;
+    let mut merged = Merged { digest: work.digest, changed: Vec::new() };
+    buckets(work, checkpoint, &mut merged, watch)?;
+    stop_if(work, Step::Buckets)?;
+    watch.moved(Step::Rest, 0);
+    tombstones(work)?;
+    confirmations(work)?;
+    requests(work)?;
+    let state_chunks = state(work, checkpoint)?;
+    work.view.sync()?;
+    stop_if(work, Step::Rest)?;
+    watch.moved(Step::Meta, 0);
+    let meta = Meta {
+        format: FORMAT,
+        ledger: work.ledger,
+        checkpoint,
+        frame: work.through.frame,
+        frame_hash: work.through.frame_hash.0,
+        fact: work.through.fact,
+        fact_hash: work.through.fact_hash.0,
+        digest: merged.digest,
+        state_chunks,
+    };
+    work.view.tree.insert(META, view::encode(&meta)?).map_err(ViewError::from)?;
+    work.view.sync()?;
+    stop_if(work, Step::Meta)?;
+    watch.moved(Step::Segments, 0);
+    drop_older_state(work, checkpoint)?;
+    let segments = rewrite_absorbed(&work.journal, &work.through, KEEP_BYTES)?;
+    let report = CheckpointReport { checkpoint, buckets: merged.changed.len(), segments };
+    Ok(Done { changed: merged.changed, meta, digest: merged.digest, report })
+}
+
+fn stop_if(work: &Work, step: Step) -> Result<(), CheckpointError> {
+    if work.stop_after == Some(step) { Err(CheckpointError::Stopped) } else { Ok(()) }
+}
+
+struct Merged {
+    digest: u64,
+    changed: Vec<(ObjectId, Arc<[u8]>)>,
+}
+
+/// Merges the changed objects into the buckets that they belong to.
+fn buckets(
+    work: &Work,
+    checkpoint: u64,
+    merged: &mut Merged,
+    watch: &Watch,
+) -> Result<(), CheckpointError> {
+    let mut ids: Vec<&ObjectId> = work.table.objects.keys().collect();
+    ids.sort_unstable();
+    let mut batch = sled::Batch::default();
+    let mut batched = 0;
+    let mut from = 0;
+    while let Some(first) = ids.get(from) {
+        let (bound, old, until) = bucket_of(work, first);
+        let belongs = |id: &&&ObjectId| until.as_ref().is_none_or(|until| ***id < *until);
+        let count = ids[from..].iter().take_while(belongs).count();
+        let changes = &ids[from..from + count];
+        from += count;
+        let parts = merge(work, old.as_deref(), changes);
+        let old_own = old.as_ref().map_or(0, |bytes| contribution(&bound, bytes));
+        merged.digest = merged.digest.wrapping_sub(old_own);
+        for (index, part) in parts.iter().enumerate() {
+            let part_bound = if index == 0 { bound } else { part[0].0 };
+            let replaced = match (index, &old) {
+                (0, Some(bytes)) => first_replaced(bytes, checkpoint, old_own),
+                _ => 0,
+            };
+            let bytes = pack(part, checkpoint, replaced);
+            merged.digest = merged.digest.wrapping_add(contribution(&part_bound, &bytes));
+            batch.insert(bucket_key(&part_bound), bytes.as_slice());
+            merged.changed.push((part_bound, Arc::from(bytes)));
+            batched += 1;
+        }
+        if batched >= BATCH {
+            work.view.tree.apply_batch(std::mem::take(&mut batch)).map_err(ViewError::from)?;
+            watch.moved(Step::Buckets, batched);
+            batched = 0;
+        }
+    }
+    work.view.tree.apply_batch(batch).map_err(ViewError::from)?;
+    watch.moved(Step::Buckets, batched);
+    Ok(())
+}
+
+/// The bucket that an object belongs to: its bound, its bytes, and the next one's bound. The very
+/// first begins below everything.
+fn bucket_of(work: &Work, object: &ObjectId) -> (ObjectId, Option<Arc<[u8]>>, Option<ObjectId>) {
+    let directory = work.view.directory.read();
+    match directory.range(..=object).next_back() {
+        Some((bound, bytes)) => {
+            let after = (std::ops::Bound::Excluded(*bound), std::ops::Bound::Unbounded);
+            let until = directory.range(after).next().map(|(next, _)| *next);
+            (*bound, Some(Arc::clone(bytes)), until)
+        }
+        None => (ObjectId::default(), None, directory.keys().next().copied()),
+    }
+}
+
+/// What a bucket replaced first in this checkpoint: one that an unfinished try of the same number
+/// has written already replaced what stood before that.
+fn first_replaced(old: &[u8], checkpoint: u64, own: u64) -> u64 {
+    let bucket = Bucket::trusted(old);
+    if bucket.checkpoint() == checkpoint { bucket.replaced() } else { own }
+}
+
+/// The objects of a bucket with their changes, in parts of a bucket each.
+fn merge(
+    work: &Work,
+    old: Option<&[u8]>,
+    changes: &[&ObjectId],
+) -> Vec<Vec<(ObjectId, ObjectRows)>> {
+    let mut objects: BTreeMap<ObjectId, ObjectRows> =
+        old.map(|bytes| Bucket::trusted(bytes).objects().collect()).unwrap_or_default();
+    for id in changes {
+        if let Some(rows) = work.table.objects.get(*id) {
+            objects.insert(**id, rows.clone());
+        }
+    }
+    let objects: Vec<_> = objects.into_iter().collect();
+    let bytes: usize = objects.iter().map(|(_, rows)| packed_bytes(rows)).sum();
+    if objects.len() <= SPLIT_ABOVE && bytes <= SPLIT_ABOVE_BYTES {
+        return vec![objects];
+    }
+    split(objects)
+}
+
+fn split(objects: Vec<(ObjectId, ObjectRows)>) -> Vec<Vec<(ObjectId, ObjectRows)>> {
+    let mut parts = Vec::new();
+    let (mut part, mut bytes) = (Vec::new(), 0);
+    for object in objects {
+        bytes += packed_bytes(&object.1);
+        part.push(object);
+        if part.len() >= TARGET || bytes >= SPLIT_ABOVE_BYTES / 2 {
+            parts.push(std::mem::take(&mut part));
+            bytes = 0;
+        }
+    }
+    if !part.is_empty() {
+        parts.push(part);
+    }
+    parts
+}
+
+fn tombstones(work: &Work) -> Result<(), ViewError> {
+    let reader = work.view.reader();
+    let mut chunks: BTreeMap<u64, BTreeMap<u64, KeptTombstone>> = BTreeMap::new();
+    for (number, kept) in &work.table.tombstones {
+        chunks.entry(number / TOMBSTONES).or_default().insert(*number, kept.clone());
+    }
+    let mut batch = sled::Batch::default();
+    for (number, changed) in chunks {
+        let old = reader.tombstone_chunk(number)?;
+        let mut chunk: BTreeMap<u64, KeptTombstone> =
+            old.into_iter().map(|kept| (kept.tombstone.number.0, kept)).collect();
+        chunk.extend(changed);
+        let chunk: Vec<KeptTombstone> = chunk.into_values().collect();
+        batch.insert(tombstone_key(number), view::encode(&chunk)?);
+    }
+    Ok(work.view.tree.apply_batch(batch)?)
+}
+
+fn confirmations(work: &Work) -> Result<(), ViewError> {
+    let mut batch = sled::Batch::default();
+    for ((destination, look), confirmed) in &work.table.confirmations {
+        batch.insert(confirmation_key(*destination, *look), view::encode(confirmed)?);
+    }
+    Ok(work.view.tree.apply_batch(batch)?)
+}
+
+fn requests(work: &Work) -> Result<(), ViewError> {
+    let reader = work.view.reader();
+    let mut batch = sled::Batch::default();
+    let mut keys: Vec<&KeyHash> = work.table.requests.keys().collect();
+    keys.sort_unstable();
+    for key in keys {
+        let mut requests = reader.request_chunk(key)?;
+        for request in work.table.requests.get(key).into_iter().flatten() {
+            if requests.iter().all(|known| known.event != request.event) {
+                requests.push(request.clone());
+            }
+        }
+        let excess = requests.len().saturating_sub(MAX_REQUESTS);
+        requests.drain(..excess);
+        batch.insert(request_key(key), view::encode(&requests)?);
+    }
+    Ok(work.view.tree.apply_batch(batch)?)
+}
+
+/// The small state, under this checkpoint's number: the one before it stands until the meta record
+/// names this one.
+fn state(work: &Work, checkpoint: u64) -> Result<u32, ViewError> {
+    let bytes = postcard::to_stdvec(&work.state)
+        .map_err(|error| ViewError::Damaged(format!("the small state: {error}")))?;
+    let mut batch = sled::Batch::default();
+    let mut chunks = 0;
+    for chunk in bytes.chunks(view::MAX_VALUE) {
+        batch.insert(state_key(checkpoint, chunks), sealed(chunk));
+        chunks += 1;
+    }
+    work.view.tree.apply_batch(batch)?;
+    Ok(chunks)
+}
+
+fn drop_older_state(work: &Work, checkpoint: u64) -> Result<(), ViewError> {
+    let mut batch = sled::Batch::default();
+    for key in work.view.tree.range(b"s".to_vec()..state_key(checkpoint, 0)).keys() {
+        batch.remove(key?);
+    }
+    Ok(work.view.tree.apply_batch(batch)?)
+}

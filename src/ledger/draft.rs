@@ -1,0 +1,377 @@
+//! A batch of the stream, decided: what the next frame will say. Nothing here is shown to anybody
+//! before that frame is synced.
+
+use cenotaph_core::decide::{Decided, Known, PastEvent, Verdict, accept};
+use cenotaph_core::{
+    AcceptedNote, BarrierRequest, Change, Cursor, Cursors, Entry, EventHash, Fact, Identified, Ids,
+    KeyHash, Note, ObjectId, ObjectRecord, OnConflict, Op, Position, QuarantineNote,
+    QuarantineReason, Record, RequestNote, ScopeHash, Tombstone, TombstoneNo,
+};
+use hashbrown::{HashMap, HashSet};
+
+use super::committed::Committed;
+use super::counts::Counts;
+use super::error::LedgerError;
+use super::proposal::{IngestBatch, IngestStop, Item, Stopped};
+use super::rules::{Ruling, Rules};
+
+/// How many tombstones of one key are looked through for an event id. A repeat of one older than
+/// these is decided by its version, which refuses it all the same.
+const MAX_PAST_TOMBSTONES: usize = 64;
+
+/// A batch under decision.
+pub(super) struct Draft<'a> {
+    committed: &'a Committed,
+    rules: &'a Rules,
+    now_ms: i64,
+    records: Vec<Record>,
+    accepted: Vec<Identified>,
+    counts: Counts,
+    objects: HashMap<ObjectId, ObjectRecord>,
+    tombstones: HashMap<TombstoneNo, Tombstone>,
+    requests: HashMap<KeyHash, Vec<PastEvent>>,
+    barriers: HashMap<String, Option<EventHash>>,
+    named: HashSet<[u8; 16]>,
+    last_tombstone: TombstoneNo,
+    quarantined: usize,
+}
+
+/// A batch, decided.
+pub(super) enum Drafted {
+    /// All of it.
+    Whole {
+        /// What the frame says.
+        records: Vec<Record>,
+        /// The accepted changes that carry content, for the window.
+        accepted: Vec<Identified>,
+        /// One count a record of the stream.
+        counts: Counts,
+    },
+    /// Nothing of it: a record stands in the way.
+    Stopped(Stopped),
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(committed: &'a Committed, rules: &'a Rules, now_ms: i64) -> Draft<'a> {
+        Draft {
+            committed,
+            rules,
+            now_ms,
+            records: Vec::new(),
+            accepted: Vec::new(),
+            counts: Counts::default(),
+            objects: HashMap::new(),
+            tombstones: HashMap::new(),
+            requests: HashMap::new(),
+            barriers: HashMap::new(),
+            named: HashSet::new(),
+            last_tombstone: committed.books.last_tombstone,
+            quarantined: committed.books.quarantine.len(),
+        }
+    }
+
+    /// Decides a batch: all of it, or nothing if one of its records must stop the partition.
+    pub(super) fn decide(mut self, batch: IngestBatch) -> Result<Drafted, LedgerError> {
+        self.records.reserve(batch.items.len() + 1);
+        for (index, item) in batch.items.into_iter().enumerate() {
+            if let Some(reason) = self.item(item)? {
+                return Ok(Drafted::Stopped(Stopped { index, reason }));
+            }
+        }
+        let IngestBatch { partition, cursor, proof, .. } = batch;
+        self.note(Note::Ingested { partition, cursor, proof });
+        let Draft { records, accepted, counts, .. } = self;
+        Ok(Drafted::Whole { records, accepted, counts })
+    }
+
+    fn item(&mut self, item: Item) -> Result<Option<IngestStop>, LedgerError> {
+        match item {
+            Item::Change(identified) => self.change(identified),
+            Item::Barrier { request, event, scope } => Ok(self.barrier(request, event, scope)),
+            Item::Ignored => {
+                self.counts.ignored += 1;
+                Ok(None)
+            }
+            Item::Undecodable { position, reason, detail, deletion } => {
+                let stop = self.quarantine(position, reason, detail, None);
+                if stop.is_none() {
+                    self.counts.undecodable += 1;
+                    self.counts.undecodable_deletions += u64::from(deletion);
+                }
+                Ok(stop)
+            }
+        }
+    }
+
+    fn change(&mut self, identified: Identified) -> Result<Option<IngestStop>, LedgerError> {
+        let rules = self.rules;
+        let policy = match rules.collection(&identified.change.key.collection) {
+            Ruling::Policy(policy) => policy,
+            Ruling::Ignore => {
+                self.counts.ignored += 1;
+                return Ok(None);
+            }
+            Ruling::Quarantine => {
+                return Ok(self.set_aside(
+                    &identified,
+                    Verdict::Quarantined(QuarantineReason::UnknownCollection),
+                ));
+            }
+        };
+        let record = self.record_of(&identified.ids.key.object)?;
+        let past = self.past_events(&record, &identified.ids.key)?;
+        let known = Known { record: &record, past: &past, scope_closed: false };
+        let decided = accept(&known, &identified, policy, &rules.authority);
+        if decided.verdict.quarantine().is_some() {
+            if matches!(decided.verdict, Verdict::Conflicting(_))
+                && policy.on_conflict == OnConflict::Stop
+            {
+                return Ok(Some(conflict_stop(&identified.change, decided.verdict)));
+            }
+            let stop = self.set_aside(&identified, decided.verdict);
+            if stop.is_none() {
+                self.resulting_entry(record, &identified, &decided);
+            }
+            return Ok(stop);
+        }
+        self.counts.count(identified.change.op, decided.verdict);
+        self.perform(record, identified, decided);
+        Ok(None)
+    }
+
+    /// Turns a verdict into facts and notes.
+    fn perform(&mut self, record: ObjectRecord, identified: Identified, mut decided: Decided) {
+        let Identified { change, ids } = &identified;
+        self.facts_of_opening(change, ids, &decided);
+        if let (Some(covers), Some(entry)) = (decided.removal, decided.entry.as_mut()) {
+            let previous = entry.tombstone;
+            let number = TombstoneNo(self.last_tombstone.0 + 1);
+            self.last_tombstone = number;
+            entry.tombstone = Some(number);
+            self.name_collection(change, ids);
+            let tombstone = Tombstone {
+                number,
+                key: ids.key,
+                covers,
+                version: change.version,
+                event: ids.event,
+                fingerprint: ids.fingerprint,
+                source: ids.source,
+                parent: ids.parent,
+                position: change.position,
+                occurred_at_ms: change.occurred_at_ms,
+                accepted_at_ms: self.now_ms,
+                previous,
+                retention_revision: 0,
+            };
+            self.tombstones.insert(number, tombstone.clone());
+            self.fact(Fact::Removed(tombstone));
+            self.note(Note::TombstoneNamed {
+                number,
+                object: change.key.object.to_string(),
+                parent: change.parent.as_ref().map(ToString::to_string),
+            });
+        }
+        if let Some(outcome) = decided.request {
+            self.requests
+                .entry(ids.key)
+                .or_default()
+                .push(PastEvent { event: ids.event, fingerprint: ids.fingerprint });
+            self.note(Note::Requested(RequestNote {
+                key: ids.key,
+                event: ids.event,
+                fingerprint: ids.fingerprint,
+                outcome,
+                tombstone: record.entry(ids.key.generation).and_then(|entry| entry.tombstone),
+                at_ms: self.now_ms,
+            }));
+        }
+        self.resulting_entry(record, &identified, &decided);
+        if decided.verdict == Verdict::Accepted
+            && identified.change.op != Op::Delete
+            && identified.change.payload.is_some()
+        {
+            self.accepted.push(identified);
+        }
+    }
+
+    fn facts_of_opening(&mut self, change: &Change, ids: &Ids, decided: &Decided) {
+        let (event, source) = (ids.event, ids.source);
+        if decided.opened {
+            let Ids { key, .. } = *ids;
+            self.name_collection(change, ids);
+            self.fact(Fact::GenerationOpened {
+                object: key.object,
+                generation: key.generation,
+                event,
+                source,
+            });
+        }
+        if let (true, Some(version)) = (decided.reopened, change.version) {
+            self.fact(Fact::Reopened { key: ids.key, version, event, source });
+        }
+    }
+
+    /// Notes the entry that a change results in, if it changes.
+    fn resulting_entry(
+        &mut self,
+        mut record: ObjectRecord,
+        identified: &Identified,
+        decided: &Decided,
+    ) {
+        let Identified { change, ids } = identified;
+        let Some(entry) = decided.entry.clone() else { return };
+        record.floor = decided.floor.unwrap_or(record.floor);
+        let position = (decided.verdict == Verdict::Accepted).then_some(change.position);
+        self.note(Note::Accepted(AcceptedNote {
+            key: ids.key,
+            entry: entry.clone(),
+            floor: record.floor,
+            object: change.key.object.clone(),
+            position,
+        }));
+        record.set(ids.key.generation, entry);
+        self.objects.insert(ids.key.object, record);
+    }
+
+    fn record_of(&self, object: &ObjectId) -> Result<ObjectRecord, LedgerError> {
+        match self.objects.get(object) {
+            Some(record) => Ok(record.clone()),
+            None => Ok(self.committed.object(object)?.unwrap_or_default()),
+        }
+    }
+
+    /// The events that a key remembers beside its entry's own: looked up only where there are some.
+    fn past_events(
+        &self,
+        record: &ObjectRecord,
+        key: &KeyHash,
+    ) -> Result<Vec<PastEvent>, LedgerError> {
+        let Some(entry) = record.entry(key.generation) else { return Ok(Vec::new()) };
+        let mut past = Vec::new();
+        self.tombstone_events(entry, &mut past)?;
+        if entry.flags.has_requests {
+            past.extend(self.committed.requests(key)?.iter().map(|request| PastEvent {
+                event: request.event,
+                fingerprint: request.fingerprint,
+            }));
+            past.extend(self.requests.get(key).into_iter().flatten().copied());
+        }
+        Ok(past)
+    }
+
+    fn tombstone_events(
+        &self,
+        entry: &Entry,
+        past: &mut Vec<PastEvent>,
+    ) -> Result<(), LedgerError> {
+        let mut next = entry.tombstone;
+        while let (Some(number), true) = (next, past.len() < MAX_PAST_TOMBSTONES) {
+            let tombstone = match self.tombstones.get(&number) {
+                Some(tombstone) => tombstone.clone(),
+                None => self.committed.tombstone(number)?.tombstone,
+            };
+            past.push(PastEvent { event: tombstone.event, fingerprint: tombstone.fingerprint });
+            next = tombstone.previous;
+        }
+        Ok(())
+    }
+
+    fn set_aside(&mut self, identified: &Identified, verdict: Verdict) -> Option<IngestStop> {
+        let Identified { change, ids } = identified;
+        let reason = verdict.quarantine()?;
+        self.name_collection(change, ids);
+        let stop = self.quarantine(change.position, reason, String::new(), Some(ids.key));
+        if stop.is_none() {
+            self.counts.count(change.op, verdict);
+        }
+        stop
+    }
+
+    fn quarantine(
+        &mut self,
+        position: Position,
+        reason: QuarantineReason,
+        detail: String,
+        key: Option<KeyHash>,
+    ) -> Option<IngestStop> {
+        if self.quarantined >= self.rules.quarantine_max {
+            return Some(IngestStop::QuarantineFull { position });
+        }
+        self.quarantined += 1;
+        let at_ms = self.now_ms;
+        self.note(Note::Quarantined(QuarantineNote { position, reason, detail, key, at_ms }));
+        None
+    }
+
+    fn barrier(
+        &mut self,
+        request: BarrierRequest,
+        event: EventHash,
+        scope: Option<ScopeHash>,
+    ) -> Option<IngestStop> {
+        let name = request.name.to_string();
+        let position = request.position;
+        let there = match self.barriers.get(&name) {
+            Some(event) => Some(*event),
+            None => self.committed.books.barriers.get(&name).map(|book| book.event),
+        };
+        match there {
+            Some(known) if known == Some(event) => self.counts.barriers += 1,
+            Some(_) => {
+                let reason = QuarantineReason::BarrierNameTaken;
+                let stop = self.quarantine(position, reason, String::new(), None);
+                self.counts.conflicting += u64::from(stop.is_none());
+                return stop;
+            }
+            None => {
+                self.counts.barriers += 1;
+                self.barriers.insert(name.clone(), Some(event));
+                // Every reader that has got past the record stands above its offset.
+                let after = Cursor { epoch: position.epoch, offset: position.offset + 1 };
+                let mut cursors = Cursors::new();
+                cursors.insert(position.partition, after);
+                let through = Some(self.last_tombstone);
+                let at_ms = self.now_ms;
+                self.fact(Fact::BarrierMade {
+                    name: name.clone(),
+                    event: Some(event),
+                    scope,
+                    cursors,
+                    through,
+                    at_ms,
+                });
+                if let Some(scope) = request.scope {
+                    self.note(Note::BarrierScope { name, scope });
+                }
+            }
+        }
+        None
+    }
+
+    /// A collection's readable name comes before the first record that needs it.
+    fn name_collection(&mut self, change: &Change, ids: &Ids) {
+        let collection = ids.key.object.collection();
+        let known = self.committed.books.collections.contains_key(&collection);
+        if !known && self.named.insert(collection.0) {
+            self.note(Note::CollectionNamed {
+                collection,
+                tenant: change.key.tenant.to_string(),
+                name: change.key.collection.to_string(),
+            });
+        }
+    }
+
+    fn fact(&mut self, fact: Fact) {
+        self.records.push(Record::Fact(fact));
+    }
+
+    fn note(&mut self, note: Note) {
+        self.records.push(Record::Note(note));
+    }
+}
+
+fn conflict_stop(change: &Change, verdict: Verdict) -> IngestStop {
+    let reason = verdict.quarantine().unwrap_or(QuarantineReason::VersionMeansOther);
+    IngestStop::Conflict { position: change.position, reason }
+}

@@ -1,0 +1,396 @@
+//! The journal: append-only, segmented, one sync a frame. What it has synced is the truth.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use cenotaph_core::{FactHash, Record};
+
+use super::files::{self, FileError, failed};
+use super::frame::{EncodeError, Encoder, Mark};
+use super::identity::LedgerId;
+use super::segment::{self, Segment, SegmentError};
+use super::witness::{self, Witness, WitnessError, Witnessed};
+
+/// The journal could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// A write failed before: what is durable is not known any more.
+    #[error("the journal could not be written before; start the worker again")]
+    Poisoned,
+    /// It does not say what was written.
+    #[error(transparent)]
+    Segment(#[from] SegmentError),
+    /// A segment is missing, or belongs to another ledger.
+    #[error(
+        "{}: {what}; put a copy of the ledger's folder back from a backup of it", path.display()
+    )]
+    Order {
+        /// The segment.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The witness saw more than there is.
+    #[error(
+        "the journal ends at frame {found}, and frame {witnessed} was synced: its end is lost; put \
+         a copy of the ledger's folder back from a backup of it"
+    )]
+    Lost {
+        /// The last frame that is there.
+        found: u64,
+        /// The last frame that was.
+        witnessed: u64,
+    },
+    /// The witness itself.
+    #[error(transparent)]
+    Witness(#[from] WitnessError),
+    /// The operating system refused something.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Records could not be made a frame.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+}
+
+/// The journal, open for appending.
+pub struct Journal {
+    folder: PathBuf,
+    ledger: LedgerId,
+    file: File,
+    mark: Mark,
+    encoder: Encoder,
+    witness: Witness,
+    poisoned: bool,
+}
+
+/// A journal that was found and checked.
+pub(super) struct OpenedJournal {
+    pub(super) journal: Journal,
+    pub(super) cut_bytes: u64,
+    /// Every frame since the first is there with its notes.
+    pub(super) complete: bool,
+}
+
+impl Journal {
+    /// Opens the journal in `folder`, or begins one. Frames after `trusted_through` are checked
+    /// against each other and against the witness; a frame that was being written when the process
+    /// ended is cut off.
+    pub(super) fn open(
+        folder: &Path,
+        ledger: LedgerId,
+        trusted_through: u64,
+    ) -> Result<OpenedJournal, JournalError> {
+        files::make_folder(folder)?;
+        files::remove_unfinished(folder)?;
+        let witness_path = folder.join("witness");
+        let paths = segment::list(folder)?;
+        let Some(last) = paths.last() else { return Journal::begin(folder, ledger) };
+        let complete = check_order(&paths, ledger)?;
+        let said = witness::read(&witness_path)?;
+        let mut mark = Mark::beginning(ledger);
+        let mut cut_bytes = 0;
+        for (at, path) in paths.iter().enumerate() {
+            let next = paths.get(at + 1).map(|path| segment::read_header(path)).transpose()?;
+            if next.is_some_and(|next| next.begin.frame <= trusted_through) {
+                continue;
+            }
+            let segment = Segment::read(path)?;
+            let walked = segment.walk(|frame, _| witnessed(frame.header.number, frame.hash, &said, &segment))?;
+            match next {
+                Some(next) if walked.rest > 0 || !ends_at(&segment, walked.mark, next.begin) => {
+                    let what = "the next segment does not follow its end";
+                    return Err(SegmentError::Damage(segment.damage(walked.length as usize, what)).into());
+                }
+                Some(_) => {}
+                None => {
+                    mark = walked.mark;
+                    if mark.frame < said.frame {
+                        return Err(JournalError::Lost { found: mark.frame, witnessed: said.frame });
+                    }
+                    cut_bytes = walked.rest;
+                    cut(path, walked.length, cut_bytes)?;
+                }
+            }
+        }
+        let file = OpenOptions::new().append(true).open(last).map_err(failed("open", last))?;
+        let journal = Journal {
+            folder: folder.to_owned(),
+            ledger,
+            file,
+            mark,
+            encoder: Encoder::default(),
+            witness: Witness::start(&witness_path)?,
+            poisoned: false,
+        };
+        Ok(OpenedJournal { journal, cut_bytes, complete })
+    }
+
+    fn begin(folder: &Path, ledger: LedgerId) -> Result<OpenedJournal, JournalError> {
+        let mark = Mark::beginning(ledger);
+        let witness_path = folder.join("witness");
+        // The witness first: a journal without one is a damaged journal.
+        witness::create(&witness_path)?;
+        let file = segment::create(folder, ledger, mark)?;
+        let journal = Journal {
+            folder: folder.to_owned(),
+            ledger,
+            file,
+            mark,
+            encoder: Encoder::default(),
+            witness: Witness::start(&witness_path)?,
+            poisoned: false,
+        };
+        Ok(OpenedJournal { journal, cut_bytes: 0, complete: true })
+    }
+
+    /// After the last frame.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        self.mark
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Appends a frame; synced when it returns.
+    ///
+    /// # Errors
+    /// [`JournalError`]; after one of the operating system's, nothing is ever appended again: what
+    /// a failed sync left on the disk is not known.
+    pub fn append(&mut self, records: &[Record]) -> Result<Mark, JournalError> {
+        if self.poisoned {
+            return Err(JournalError::Poisoned);
+        }
+        let (frame, after) = self.encoder.encode(self.mark, records)?;
+        let written = self.file.write_all(frame).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            self.poisoned = true;
+            return Err(failed("append to the journal in", &self.folder)(error).into());
+        }
+        self.mark = after;
+        if let Err(error) = self.witness.note(&after) {
+            self.poisoned = true;
+            let error = std::io::Error::other(error);
+            return Err(failed("write the witness in", &self.folder)(error).into());
+        }
+        Ok(after)
+    }
+
+    /// Begins a new segment.
+    pub(super) fn rotate(&mut self) -> Result<(), JournalError> {
+        if self.poisoned {
+            return Err(JournalError::Poisoned);
+        }
+        let current = segment::list(&self.folder)?;
+        let path = segment::path_of(&self.folder, &self.mark);
+        if current.last() != Some(&path) {
+            self.file = segment::create(&self.folder, self.ledger, self.mark)?;
+        }
+        Ok(())
+    }
+
+    /// The frames after `from`, in order.
+    pub(super) fn replay<E: From<JournalError>>(
+        &self,
+        from: Mark,
+        mut each: impl FnMut(Mark, Vec<Record>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let paths = segment::list(&self.folder).map_err(JournalError::from)?;
+        for (at, path) in paths.iter().enumerate() {
+            let next = paths.get(at + 1).map(|path| segment::read_header(path)).transpose();
+            let next = next.map_err(JournalError::from)?;
+            if next.is_some_and(|next| next.begin.frame <= from.frame) {
+                continue;
+            }
+            let segment = Segment::read(path).map_err(JournalError::from)?;
+            let walked: Result<_, Wrapped<E>> = segment.walk(|frame, mark| {
+                if mark.frame <= from.frame {
+                    return Ok(());
+                }
+                let records = frame.records().map_err(|what| {
+                    SegmentError::Damage(segment.damage(0, format!("frame {}: {what}", mark.frame)))
+                })?;
+                each(mark, records).map_err(Wrapped::Caller)
+            });
+            walked.map_err(|error| match error {
+                Wrapped::Segment(error) => E::from(JournalError::from(error)),
+                Wrapped::Caller(error) => error,
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Whether the chain has this fact with this hash.
+    pub(super) fn knows_fact(&self, number: u64, hash: &FactHash) -> Result<bool, JournalError> {
+        if number == 0 || number > self.mark.fact {
+            return Ok(number == 0);
+        }
+        if number == self.mark.fact {
+            return Ok(*hash == self.mark.fact_hash);
+        }
+        let mut holding = None;
+        for path in segment::list(&self.folder)? {
+            if segment::read_header(&path)?.begin.fact < number {
+                holding = Some(path);
+            }
+        }
+        let Some(path) = holding else { return Ok(false) };
+        let mut known = false;
+        let segment = Segment::read(&path)?;
+        segment.walk(|frame, after| {
+            let before = after.fact - u64::from(frame.header.facts);
+            if (before + 1..=after.fact).contains(&number) {
+                known = fact_hash_in(&segment, frame, after, number)? == Some(*hash);
+            }
+            Ok::<(), JournalError>(())
+        })?;
+        Ok(known)
+    }
+}
+
+/// The hash of one fact of a frame: the chain is taken up before the frame and followed to it.
+fn fact_hash_in(
+    segment: &Segment,
+    frame: &super::frame::Frame<'_>,
+    after: Mark,
+    number: u64,
+) -> Result<Option<FactHash>, JournalError> {
+    let mut found = None;
+    let mut before = segment.header.begin;
+    segment.walk(|walked, mark| {
+        if walked.header.number < frame.header.number {
+            before = mark;
+        }
+        Ok::<(), JournalError>(())
+    })?;
+    let (mut at, mut hash) = (before.fact, before.fact_hash);
+    for item in frame.facts() {
+        let (_, bytes) = item.map_err(|what| SegmentError::Damage(segment.damage(0, what)))?;
+        at += 1;
+        hash = super::frame::chain(&hash, bytes);
+        if at == number {
+            found = Some(hash);
+        }
+    }
+    debug_assert_eq!(at, after.fact);
+    Ok(found)
+}
+
+enum Wrapped<E> {
+    Segment(SegmentError),
+    Caller(E),
+}
+
+impl<E> From<SegmentError> for Wrapped<E> {
+    fn from(error: SegmentError) -> Wrapped<E> {
+        Wrapped::Segment(error)
+    }
+}
+
+/// The frame that the witness saw must be the one that is there.
+fn witnessed(
+    number: u64,
+    hash: super::frame::FrameHash,
+    said: &Witnessed,
+    segment: &Segment,
+) -> Result<(), JournalError> {
+    let rewritten = segment.header.end.is_some();
+    if number == said.frame && hash != said.frame_hash && !rewritten {
+        let what = format!("frame {number} is not the one that was synced");
+        return Err(SegmentError::Damage(segment.damage(0, what)).into());
+    }
+    Ok(())
+}
+
+/// Checks that the segments follow each other. Answers whether all of them have their notes.
+fn check_order(paths: &[PathBuf], ledger: LedgerId) -> Result<bool, JournalError> {
+    let order = |path: &Path, what: &str| JournalError::Order { path: path.into(), what: what.into() };
+    let mut complete = true;
+    let mut before: Option<segment::SegmentHeader> = None;
+    for path in paths {
+        let header = segment::read_header(path)?;
+        if header.ledger != ledger {
+            return Err(order(path, "it belongs to another ledger"));
+        }
+        let follows = match before {
+            None => header.begin.frame == 0,
+            Some(before) => match before.end {
+                Some(end) => end == header.begin,
+                None => header.begin.frame >= before.begin.frame,
+            },
+        };
+        if !follows {
+            return Err(order(path, "the segment before it is missing"));
+        }
+        complete &= header.end.is_none();
+        before = Some(header);
+    }
+    Ok(complete)
+}
+
+/// Whether a segment that was walked to `reached` ends where the next one begins. Of a rewritten
+/// one, only the facts are there to be followed.
+fn ends_at(segment: &Segment, reached: Mark, next: Mark) -> bool {
+    match segment.header.end {
+        None => reached == next,
+        Some(end) => {
+            end == next && (reached.fact, reached.fact_hash) == (next.fact, next.fact_hash)
+        }
+    }
+}
+
+/// Rewrites the segments that a checkpoint through `absorbed` has taken in, without their notes:
+/// facts are kept for ever. Segments are only rewritten while all of them together are larger than
+/// `keep_bytes`: as long as none was, the view can be built anew from the journal alone. Answers how
+/// many were.
+pub(super) fn rewrite_absorbed(
+    folder: &Path,
+    absorbed: &Mark,
+    keep_bytes: u64,
+) -> Result<usize, JournalError> {
+    let paths = segment::list(folder)?;
+    let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |meta| meta.len());
+    if paths.iter().map(size).sum::<u64>() <= keep_bytes {
+        return Ok(0);
+    }
+    let mut rewritten = 0;
+    for pair in paths.windows(2) {
+        let [path, next] = pair else { continue };
+        let (header, next) = (segment::read_header(path)?, segment::read_header(next)?);
+        if header.end.is_some() || next.begin.frame > absorbed.frame {
+            continue;
+        }
+        rewrite(path, next.begin)?;
+        rewritten += 1;
+    }
+    Ok(rewritten)
+}
+
+fn rewrite(path: &Path, end: Mark) -> Result<(), JournalError> {
+    let segment = Segment::read(path)?;
+    let mut encoder = Encoder::default();
+    let mut frames = Vec::new();
+    let walked = segment.walk(|frame, _| {
+        let kept = encoder.strip(frame, |_| false);
+        let kept = kept.map_err(|what| SegmentError::Damage(segment.damage(0, what)))?;
+        frames.extend_from_slice(kept.unwrap_or_default());
+        Ok::<(), JournalError>(())
+    })?;
+    // What does not add up is not thrown away.
+    if walked.mark != end {
+        let what = "the next segment does not follow its end";
+        return Err(SegmentError::Damage(segment.damage(walked.length as usize, what)).into());
+    }
+    let header = segment::SegmentHeader { end: Some(end), ..segment.header };
+    Ok(segment::replace(path, header, &frames)?)
+}
+
+fn cut(path: &Path, length: u64, rest: u64) -> Result<(), FileError> {
+    if rest == 0 {
+        return Ok(());
+    }
+    let file = OpenOptions::new().write(true).open(path).map_err(failed("open", path))?;
+    file.set_len(length).and_then(|()| file.sync_all()).map_err(failed("cut", path))
+}

@@ -1,0 +1,314 @@
+//! The ledger on disk: lock, identity, journal with its witness, and view.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cenotaph_core::{FactHash, Record};
+
+use super::checkpoint::{CheckpointError, Checkpointing, Running, Step, Work};
+use super::files::{self, FileError, failed};
+use super::frame::Mark;
+use super::identity::{Identity, IdentityError};
+use super::journal::{Journal, JournalError, OpenedJournal};
+use super::lock::{Lock, LockError};
+use super::segment;
+use super::table::{Table, Tables};
+use super::view::{FORMAT, Meta, OpenedView, Reader, View, ViewError};
+
+/// How to open it.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The objects that one table is expected to hold.
+    pub table_objects: usize,
+    /// The memory of the view's store, in bytes.
+    pub cache_bytes: u64,
+    /// Called when a checkpoint has something to show.
+    pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// For tests: where a checkpoint ends as if the process had been killed there.
+    pub stop_checkpoint_after: Option<Step>,
+}
+
+/// The ledger could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another worker has it.
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    /// Its identity is damaged.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
+    /// Its journal is damaged.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// Its view is damaged, and the journal alone does not hold all of it any more.
+    #[error(
+        "{what}, and the journal was rewritten since: put a copy of the ledger's folder back from a \
+         backup of it; nothing is decided or confirmed with this one"
+    )]
+    ViewDamaged {
+        /// What is wrong.
+        what: String,
+    },
+    /// A newer version wrote it.
+    #[error("the ledger has format {found}, and this version knows {FORMAT}: use the newer version")]
+    Newer {
+        /// Its format.
+        found: u32,
+    },
+    /// The operating system refused something.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// What was met when it was opened.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct OpenReport {
+    /// Why the view is built anew, if it is.
+    pub rebuilt_view: Option<String>,
+    /// Bytes of an unfinished frame that were cut off.
+    pub cut_bytes: u64,
+    /// A checkpoint had not ended.
+    pub unfinished_checkpoint: bool,
+}
+
+/// An opened ledger.
+pub struct Opened {
+    /// The storage.
+    pub storage: Storage,
+    /// Empty tables.
+    pub tables: Tables,
+    /// The small state of the last checkpoint.
+    pub state: Vec<(String, Vec<u8>)>,
+    /// What the view holds; frames after it are to be replayed.
+    pub view_mark: Mark,
+    /// What was met.
+    pub report: OpenReport,
+}
+
+/// A frame that is replayed.
+pub struct Replayed {
+    /// After it.
+    pub mark: Mark,
+    /// What it says.
+    pub records: Vec<Record>,
+}
+
+/// The ledger on disk, in its one writer's hands.
+pub struct Storage {
+    journal: Journal,
+    view: View,
+    meta: Option<Meta>,
+    digest: u64,
+    identity: Identity,
+    options: Options,
+    running: Option<Running>,
+    _lock: Lock,
+}
+
+fn journal_dir(dir: &Path) -> PathBuf {
+    dir.join("journal")
+}
+
+fn view_dir(dir: &Path) -> PathBuf {
+    dir.join("view")
+}
+
+impl Storage {
+    /// Opens the ledger in `dir`, or makes one there.
+    ///
+    /// # Errors
+    /// [`OpenError`] if it cannot be trusted.
+    pub fn open(dir: &Path, options: Options) -> Result<Opened, OpenError> {
+        files::make_folder(dir)?;
+        let lock = Lock::take(dir)?;
+        let identity = identity(dir)?;
+        let ledger = identity.ledger;
+        let mut report = OpenReport::default();
+        let found = View::open(&view_dir(dir), options.cache_bytes);
+        let (trusted, found) = match found {
+            Ok(view) => (view.meta.map_or(0, |meta| meta.frame), Ok(view)),
+            Err(error) => (0, Err(error)),
+        };
+        let OpenedJournal { journal, cut_bytes, complete } =
+            Journal::open(&journal_dir(dir), ledger, trusted)?;
+        report.cut_bytes = cut_bytes;
+        let view = match found.map_err(|error| error.to_string()).and_then(|view| {
+            belongs(&view, &journal, &identity).map(|()| view)
+        }) {
+            Ok(view) => view,
+            Err(what) if complete => {
+                report.rebuilt_view = Some(what);
+                fresh_view(dir, &options)?
+            }
+            Err(what) => return Err(OpenError::ViewDamaged { what }),
+        };
+        if let Some(meta) = view.meta.filter(|meta| meta.format > FORMAT) {
+            return Err(OpenError::Newer { found: meta.format });
+        }
+        if view.meta.is_none() && !complete {
+            let what = "the view is missing".to_owned();
+            return Err(OpenError::ViewDamaged { what });
+        }
+        report.unfinished_checkpoint = view.unfinished;
+        let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
+        let OpenedView { view, meta, state, digest, .. } = view;
+        let tables =
+            Tables { active: Table::with_room_for(options.table_objects), frozen: None };
+        let storage = Storage {
+            journal,
+            view,
+            meta,
+            digest,
+            identity,
+            options,
+            running: None,
+            _lock: lock,
+        };
+        Ok(Opened { storage, tables, state, view_mark, report })
+    }
+
+    /// Who this ledger is.
+    #[must_use]
+    pub fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// After the last frame of the journal.
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        self.journal.mark()
+    }
+
+    /// Reads what is committed.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.view.reader()
+    }
+
+    /// The size of the view, in bytes.
+    #[must_use]
+    pub fn view_bytes(&self) -> u64 {
+        self.view.size_on_disk()
+    }
+
+    /// The frames after `from`, in order.
+    ///
+    /// # Errors
+    /// [`JournalError`] if they do not say what was written; the caller's own.
+    pub fn replay<E: From<JournalError>>(
+        &self,
+        from: Mark,
+        mut each: impl FnMut(Replayed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.journal.replay(from, |mark, records| each(Replayed { mark, records }))
+    }
+
+    /// Appends a frame; synced when it returns.
+    ///
+    /// # Errors
+    /// [`JournalError`]; after one of the operating system's, nothing is ever appended again.
+    pub fn append(&mut self, records: &[Record]) -> Result<Mark, JournalError> {
+        self.journal.append(records)
+    }
+
+    /// Whether the chain has this fact with this hash.
+    ///
+    /// # Errors
+    /// [`JournalError`] if the journal cannot be read.
+    pub fn knows_fact(&self, number: u64, hash: &FactHash) -> Result<bool, JournalError> {
+        self.journal.knows_fact(number, hash)
+    }
+
+    /// Freezes the active table and begins to write it into the view. `state` is the small state as
+    /// it is after the last frame, which is what the checkpoint will be through.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Busy`] if one is under way.
+    pub fn begin_checkpoint(
+        &mut self,
+        tables: &mut Tables,
+        state: Vec<(String, Vec<u8>)>,
+    ) -> Result<(), CheckpointError> {
+        if self.running.is_some() || tables.frozen.is_some() {
+            return Err(CheckpointError::Busy);
+        }
+        self.journal.rotate()?;
+        let fresh = Table::with_room_for(self.options.table_objects);
+        let table = Arc::new(std::mem::replace(&mut tables.active, fresh));
+        tables.frozen = Some(Arc::clone(&table));
+        let work = Work {
+            view: self.view.clone(),
+            table,
+            through: self.journal.mark(),
+            ledger: self.identity.ledger.0,
+            state,
+            before: self.meta,
+            digest: self.digest,
+            journal: self.journal.folder().to_owned(),
+            stop_after: self.options.stop_checkpoint_after,
+        };
+        self.running = Some(Running::start(work, self.options.wake.clone())?);
+        Ok(())
+    }
+
+    /// Looks how the checkpoint is, and shows what it has made. Never waits for it.
+    ///
+    /// # Errors
+    /// [`CheckpointError`] if it could not be made.
+    pub fn poll_checkpoint(
+        &mut self,
+        tables: &mut Tables,
+    ) -> Result<Checkpointing, CheckpointError> {
+        let Some(running) = &self.running else { return Ok(Checkpointing::Idle) };
+        let Some(ended) = running.poll() else {
+            return Ok(Checkpointing::Writing(running.progress()));
+        };
+        self.running = None;
+        let done = ended?;
+        self.meta = Some(done.meta);
+        self.digest = done.digest;
+        self.view.directory.write().extend(done.changed);
+        // The directory holds it now.
+        tables.frozen = None;
+        Ok(Checkpointing::Finished(done.report))
+    }
+}
+
+fn identity(dir: &Path) -> Result<Identity, OpenError> {
+    let path = dir.join("identity");
+    if let Some(identity) = Identity::read(&path)? {
+        return Ok(identity);
+    }
+    if !segment::list(&journal_dir(dir))?.is_empty() {
+        return Err(IdentityError::Missing(path).into());
+    }
+    let identity = Identity::random()?;
+    identity.write(&path)?;
+    Ok(identity)
+}
+
+/// Whether a view is this ledger's and no further than its journal.
+fn belongs(view: &OpenedView, journal: &Journal, identity: &Identity) -> Result<(), String> {
+    match view.meta {
+        Some(meta) if meta.ledger != identity.ledger.0 => {
+            Err("the view belongs to another ledger".to_owned())
+        }
+        Some(meta) if meta.frame > journal.mark().frame => {
+            Err("the view is ahead of the journal".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Throws the view away and begins one, to be filled from the journal.
+fn fresh_view(dir: &Path, options: &Options) -> Result<OpenedView, OpenError> {
+    let path = view_dir(dir);
+    match std::fs::remove_dir_all(&path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            return Err(failed("remove", &path)(error).into());
+        }
+        _ => {}
+    }
+    View::open(&path, options.cache_bytes)
+        .map_err(|error: ViewError| OpenError::ViewDamaged { what: error.to_string() })
+}

@@ -1,0 +1,146 @@
+//! What has changed since the last checkpoint, in memory.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use cenotaph_core::{
+    ConfirmedFact, DestinationNo, Fact, KeyHash, Note, ObjectId, ObjectRecord, Record, RequestNote,
+    Tombstone,
+};
+use hashbrown::HashMap;
+
+use super::view::{Reader, ViewError};
+
+/// Every generation of an object, and its readable name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ObjectRows {
+    /// The generations.
+    pub record: ObjectRecord,
+    /// The name, in bytes of its own: the stream's names share large read blocks.
+    pub name: Option<Box<str>>,
+}
+
+/// A tombstone with the names that its key had.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct KeptTombstone {
+    /// The marker.
+    pub tombstone: Tombstone,
+    /// The object's name.
+    pub object: Option<String>,
+    /// The parent's name.
+    pub parent: Option<String>,
+}
+
+/// An object id is a hash already: its last bytes are as good as any other hash of it.
+#[derive(Debug, Default)]
+pub struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last_chunk::<8>() {
+            self.0 ^= u64::from_le_bytes(*last);
+        }
+    }
+}
+
+type Objects = HashMap<ObjectId, ObjectRows, BuildHasherDefault<IdHasher>>;
+
+/// What has changed.
+#[derive(Debug, Default)]
+pub struct Table {
+    pub(super) objects: Objects,
+    pub(super) tombstones: BTreeMap<u64, KeptTombstone>,
+    pub(super) confirmations: BTreeMap<(DestinationNo, u64), ConfirmedFact>,
+    pub(super) requests: HashMap<KeyHash, Vec<RequestNote>>,
+}
+
+impl Table {
+    /// An empty one with room for so many objects, so that it does not stall to grow.
+    #[must_use]
+    pub fn with_room_for(objects: usize) -> Table {
+        let objects = Objects::with_capacity_and_hasher(objects, BuildHasherDefault::default());
+        Table { objects, ..Table::default() }
+    }
+
+    /// How many objects.
+    #[must_use]
+    pub fn objects(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// How many things of any kind.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        let requests = self.requests.values().map(Vec::len).sum::<usize>();
+        self.objects.len() + self.tombstones.len() + self.confirmations.len() + requests
+    }
+}
+
+/// The changes since the last checkpoint, and those that one is writing.
+#[derive(Debug, Default)]
+pub struct Tables {
+    /// Takes changes in.
+    pub active: Table,
+    /// Being written.
+    pub frozen: Option<Arc<Table>>,
+}
+
+impl Tables {
+    /// Takes in one record. Doing so twice changes nothing.
+    ///
+    /// # Errors
+    /// [`ViewError`] if what it changes cannot be read.
+    pub fn apply(&mut self, record: &Record, reader: &Reader) -> Result<(), ViewError> {
+        match record {
+            Record::Note(Note::Accepted(accepted)) => {
+                let object = &accepted.key.object;
+                if !self.active.objects.contains_key(object) {
+                    let rows = reader.object(object, self)?.unwrap_or_default();
+                    self.active.objects.insert(*object, rows);
+                }
+                if let Some(rows) = self.active.objects.get_mut(object) {
+                    rows.record.floor = accepted.floor;
+                    rows.record.set(accepted.key.generation, accepted.entry.clone());
+                    rows.name.get_or_insert_with(|| Box::from(&*accepted.object));
+                }
+            }
+            Record::Fact(Fact::Removed(tombstone)) => {
+                let kept = self.active.tombstones.entry(tombstone.number.0);
+                kept.or_insert_with(|| KeptTombstone {
+                    tombstone: tombstone.clone(),
+                    object: None,
+                    parent: None,
+                });
+            }
+            Record::Note(Note::TombstoneNamed { number, object, parent }) => {
+                // The name stands in the frame of its tombstone.
+                if let Some(kept) = self.active.tombstones.get_mut(&number.0) {
+                    kept.object = Some(object.clone());
+                    kept.parent.clone_from(parent);
+                }
+            }
+            Record::Fact(Fact::Confirmed(confirmed)) => {
+                let key = (confirmed.destination, confirmed.look);
+                self.active.confirmations.insert(key, confirmed.clone());
+            }
+            Record::Note(Note::Requested(request)) => {
+                let requests = self.active.requests.entry(request.key).or_default();
+                if requests.iter().all(|known| known.event != request.event) {
+                    requests.push(request.clone());
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// From the newest to the oldest.
+    pub(super) fn layers(&self) -> impl Iterator<Item = &Table> {
+        std::iter::once(&self.active).chain(self.frozen.as_deref())
+    }
+}

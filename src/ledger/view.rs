@@ -1,0 +1,329 @@
+//! The view: what the journal adds up to, in sled, so that it need not be added up again. It may be
+//! thrown away; what is missing in it or older than it should be is noticed, never taken for truth.
+//!
+//! One tree, keys prefixed by kind: `e` buckets of entries by lower bound, `t` tombstones by 64,
+//! `c` confirmations by destination and look, `r` deletion requests by key, `s` the small state,
+//! `m` what all this is. Every value begins with a checksum of its rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cenotaph_core::{ConfirmedFact, DestinationNo, KeyHash, ObjectId, RequestNote, TombstoneNo};
+use parking_lot::RwLock;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::bucket::{Bucket, contribution};
+use super::files::{FileError, failed};
+use super::frame::{FrameHash, Mark};
+use super::table::{KeptTombstone, ObjectRows, Tables};
+
+pub(super) const META: &[u8] = b"m";
+/// Tombstones of one chunk.
+pub(super) const TOMBSTONES: u64 = 64;
+/// The largest value: sled puts larger ones into files that it never syncs.
+pub(super) const MAX_VALUE: usize = 48 * 1024;
+
+/// The view does not hold what it should.
+#[derive(Debug, thiserror::Error)]
+pub enum ViewError {
+    /// Something is missing, older than it should be, or not what was written.
+    #[error("the ledger's view is damaged: {0}")]
+    Damaged(String),
+    /// The store under it failed.
+    #[error("the ledger's view could not be read or written: {0}")]
+    Store(#[from] sled::Error),
+    /// The operating system refused something.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+fn damaged(what: impl Into<String>) -> ViewError {
+    ViewError::Damaged(what.into())
+}
+
+/// What a checkpoint wrote last: what the view is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Meta {
+    pub(super) format: u32,
+    pub(super) ledger: [u8; 16],
+    pub(super) checkpoint: u64,
+    pub(super) frame: u64,
+    pub(super) frame_hash: [u8; 16],
+    pub(super) fact: u64,
+    pub(super) fact_hash: [u8; 32],
+    pub(super) digest: u64,
+    pub(super) state_chunks: u32,
+}
+
+impl Meta {
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            frame: self.frame,
+            frame_hash: FrameHash(self.frame_hash),
+            fact: self.fact,
+            fact_hash: cenotaph_core::FactHash(self.fact_hash),
+        }
+    }
+}
+
+/// The format that this version writes.
+pub(super) const FORMAT: u32 = 1;
+
+pub(super) type Directory = BTreeMap<ObjectId, Arc<[u8]>>;
+
+/// The view, opened.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) tree: sled::Db,
+    pub(super) directory: Arc<RwLock<Directory>>,
+    file: PathBuf,
+}
+
+/// The view as it was found.
+pub(super) struct OpenedView {
+    pub(super) view: View,
+    pub(super) meta: Option<Meta>,
+    pub(super) state: Vec<(String, Vec<u8>)>,
+    /// What the buckets that are there count, which after an unfinished checkpoint is not what the
+    /// meta record says.
+    pub(super) digest: u64,
+    pub(super) unfinished: bool,
+}
+
+impl View {
+    /// Opens the view in `dir` and checks every bucket of it.
+    pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<OpenedView, ViewError> {
+        remove_unfinished_snapshots(dir)?;
+        let tree = sled::Config::new()
+            .path(dir)
+            .cache_capacity(cache_bytes)
+            .flush_every_ms(None)
+            .open()?;
+        let view =
+            View { tree, directory: Arc::default(), file: dir.join("db") };
+        let meta = match view.tree.get(META)? {
+            Some(bytes) => Some(decode::<Meta>(&bytes, "the meta record")?),
+            None => None,
+        };
+        let checkpoint = meta.map_or(0, |meta| meta.checkpoint);
+        let (mut digest, mut expected, mut unfinished) = (0_u64, 0_u64, false);
+        let mut directory = Directory::new();
+        for item in view.tree.scan_prefix(b"e") {
+            let (key, bytes) = item?;
+            let bound: [u8; 32] =
+                key[1..].try_into().map_err(|_| damaged("a bucket's bound is cut"))?;
+            let bound = ObjectId(bound);
+            let bucket = Bucket::check(&bytes)
+                .ok_or_else(|| damaged(format!("bucket {bound} is not what was written")))?;
+            let own = contribution(&bound, &bytes);
+            digest = digest.wrapping_add(own);
+            let newer = bucket.checkpoint() > checkpoint;
+            unfinished |= newer;
+            expected = expected.wrapping_add(if newer { bucket.replaced() } else { own });
+            directory.insert(bound, Arc::from(&bytes[..]));
+        }
+        if meta.map_or(0, |meta| meta.digest) != expected {
+            return Err(damaged("a bucket is missing or older than it should be"));
+        }
+        *view.directory.write() = directory;
+        let state = view.state(meta)?;
+        Ok(OpenedView { view, meta, state, digest, unfinished })
+    }
+
+    fn state(&self, meta: Option<Meta>) -> Result<Vec<(String, Vec<u8>)>, ViewError> {
+        let Some(meta) = meta else { return Ok(Vec::new()) };
+        let mut bytes = Vec::new();
+        for chunk in 0..meta.state_chunks {
+            let value = self.tree.get(state_key(meta.checkpoint, chunk))?;
+            let value = value.ok_or_else(|| damaged("a part of the small state is missing"))?;
+            bytes.extend_from_slice(checked(&value, "the small state")?);
+        }
+        postcard::from_bytes(&bytes).map_err(|_| damaged("the small state does not decode"))
+    }
+
+    /// Flushes sled, then syncs its file: its own flush is no fsync.
+    pub(super) fn sync(&self) -> Result<(), ViewError> {
+        self.tree.flush()?;
+        let file = File::open(&self.file).map_err(failed("open", &self.file))?;
+        file.sync_data().map_err(failed("sync", &self.file))?;
+        Ok(())
+    }
+
+    pub(super) fn reader(&self) -> Reader {
+        Reader { tree: self.tree.clone(), directory: Arc::clone(&self.directory) }
+    }
+
+    pub(super) fn size_on_disk(&self) -> u64 {
+        self.tree.size_on_disk().unwrap_or(0)
+    }
+}
+
+/// sled takes a snapshot that was never finished for the newest one, and then does not open.
+fn remove_unfinished_snapshots(dir: &Path) -> Result<(), ViewError> {
+    for path in super::files::list(dir)? {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("");
+        if name.starts_with("snap.") && name.ends_with(".generating") {
+            fs::remove_file(&path).map_err(failed("remove", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// A value: its checksum, then its bytes.
+pub(super) fn sealed(bytes: &[u8]) -> Vec<u8> {
+    let mut value = Vec::with_capacity(8 + bytes.len());
+    value.extend_from_slice(&xxh3_64(bytes).to_le_bytes());
+    value.extend_from_slice(bytes);
+    value
+}
+
+pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, ViewError> {
+    let bytes = postcard::to_stdvec(value).map_err(|error| damaged(error.to_string()))?;
+    Ok(sealed(&bytes))
+}
+
+fn checked<'a>(value: &'a [u8], what: &str) -> Result<&'a [u8], ViewError> {
+    match value.split_first_chunk::<8>() {
+        Some((checksum, bytes)) if u64::from_le_bytes(*checksum) == xxh3_64(bytes) => Ok(bytes),
+        _ => Err(damaged(format!("{what} is not what was written"))),
+    }
+}
+
+pub(super) fn decode<T: DeserializeOwned>(value: &[u8], what: &str) -> Result<T, ViewError> {
+    postcard::from_bytes(checked(value, what)?)
+        .map_err(|_| damaged(format!("{what} does not decode")))
+}
+
+pub(super) fn bucket_key(bound: &ObjectId) -> Vec<u8> {
+    [b"e", &bound.0[..]].concat()
+}
+
+pub(super) fn tombstone_key(chunk: u64) -> Vec<u8> {
+    [b"t", &chunk.to_be_bytes()[..]].concat()
+}
+
+pub(super) fn confirmation_key(destination: DestinationNo, look: u64) -> Vec<u8> {
+    [b"c", &destination.0.to_be_bytes()[..], &look.to_be_bytes()].concat()
+}
+
+pub(super) fn request_key(key: &KeyHash) -> Vec<u8> {
+    [b"r", &key.to_bytes()[..]].concat()
+}
+
+pub(super) fn state_key(checkpoint: u64, chunk: u32) -> Vec<u8> {
+    [b"s", &checkpoint.to_be_bytes()[..], &chunk.to_be_bytes()].concat()
+}
+
+/// Reads the committed state: the tables before the view.
+#[derive(Clone)]
+pub struct Reader {
+    tree: sled::Db,
+    directory: Arc<RwLock<Directory>>,
+}
+
+impl Reader {
+    /// An object.
+    ///
+    /// # Errors
+    /// [`ViewError`] if it cannot be read.
+    pub fn object(
+        &self,
+        object: &ObjectId,
+        tables: &Tables,
+    ) -> Result<Option<ObjectRows>, ViewError> {
+        if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
+            return Ok(Some(rows.clone()));
+        }
+        let directory = self.directory.read();
+        let bucket = directory.range(..=object).next_back();
+        Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).object(object)))
+    }
+
+    /// A tombstone.
+    ///
+    /// # Errors
+    /// [`ViewError`] if it cannot be read.
+    pub fn tombstone(
+        &self,
+        number: TombstoneNo,
+        tables: &Tables,
+    ) -> Result<Option<KeptTombstone>, ViewError> {
+        if let Some(kept) = tables.layers().find_map(|table| table.tombstones.get(&number.0)) {
+            return Ok(Some(kept.clone()));
+        }
+        let chunk = self.tombstone_chunk(number.0 / TOMBSTONES)?;
+        Ok(chunk.into_iter().find(|kept| kept.tombstone.number == number))
+    }
+
+    pub(super) fn tombstone_chunk(&self, chunk: u64) -> Result<Vec<KeptTombstone>, ViewError> {
+        match self.tree.get(tombstone_key(chunk))? {
+            Some(value) => decode(&value, "a chunk of tombstones"),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// The confirmations of a destination by look, ascending. Looks are numbered without gaps: one
+    /// that is missing is damage.
+    ///
+    /// # Errors
+    /// [`ViewError`] if one cannot be read.
+    pub fn confirmations(
+        &self,
+        destination: DestinationNo,
+        looks: RangeInclusive<u64>,
+        tables: &Tables,
+    ) -> Result<Vec<ConfirmedFact>, ViewError> {
+        let mut found: BTreeMap<u64, ConfirmedFact> = BTreeMap::new();
+        for look in looks.clone() {
+            if let Some(value) = self.tree.get(confirmation_key(destination, look))? {
+                found.insert(look, decode(&value, "a confirmation")?);
+            }
+        }
+        let layers: Vec<_> = tables.layers().collect();
+        for table in layers.into_iter().rev() {
+            let range = (destination, *looks.start())..=(destination, *looks.end());
+            for ((_, look), confirmed) in table.confirmations.range(range) {
+                found.insert(*look, confirmed.clone());
+            }
+        }
+        looks
+            .map(|look| {
+                let missing = || damaged(format!("look {look} of destination {}", destination.0));
+                found.remove(&look).ok_or_else(missing)
+            })
+            .collect()
+    }
+
+    /// The deletion requests of a key that changed nothing.
+    ///
+    /// # Errors
+    /// [`ViewError`] if they cannot be read.
+    pub fn requests(
+        &self,
+        key: &KeyHash,
+        tables: &Tables,
+    ) -> Result<Vec<RequestNote>, ViewError> {
+        let mut requests = self.request_chunk(key)?;
+        let mut known: BTreeSet<_> = requests.iter().map(|request| request.event).collect();
+        for table in tables.layers() {
+            for request in table.requests.get(key).into_iter().flatten() {
+                if known.insert(request.event) {
+                    requests.push(request.clone());
+                }
+            }
+        }
+        Ok(requests)
+    }
+
+    pub(super) fn request_chunk(&self, key: &KeyHash) -> Result<Vec<RequestNote>, ViewError> {
+        match self.tree.get(request_key(key))? {
+            Some(value) => decode(&value, "a key's deletion requests"),
+            None => Ok(Vec::new()),
+        }
+    }
+}

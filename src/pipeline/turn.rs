@@ -1,0 +1,361 @@
+//! The pipeline's turn: due removals first, then a batch of changes, then a commit if one is due;
+//! where there is nothing to do, it waits for whatever comes first.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cenotaph_connector::{Connector, SettingsError};
+use cenotaph_core::DestinationNo;
+use tokio::sync::watch;
+
+use super::backoff::Backoff;
+use super::changes::{Applied, Lane};
+use super::feed::Feed;
+use super::late_writes::LateWrites;
+use super::removals::{Removals, pick};
+use super::session::{Lost, Session};
+use super::settings::PipelineSettings;
+use super::standing::{DestinationState, LastError, Standing};
+use crate::clock::Clock;
+use crate::ledger::{Ledger, LedgerError};
+use crate::metrics;
+use crate::stop::Stop;
+
+/// Makes a fresh connector, each time the destination is opened.
+pub type MakeConnector =
+    Box<dyn Fn() -> Result<Box<dyn Connector>, SettingsError> + Send + Sync + 'static>;
+
+/// The most records of one `apply`: between two, a due removal gets its turn.
+const SLICE_RECORDS: usize = 500;
+
+/// The longest a pipeline sleeps: what nobody wakes it for (a back-off of one removal, a clock) is
+/// seen by then.
+const LONGEST_SLEEP: Duration = Duration::from_millis(500);
+
+/// What a pipeline is wired to.
+pub struct Wiring {
+    /// The settings of its destination.
+    pub settings: PipelineSettings,
+    /// The ledger's number for it.
+    pub number: DestinationNo,
+    /// Makes its connector.
+    pub make: MakeConnector,
+    /// The ledger.
+    pub ledger: Ledger,
+    /// Where its changes come from.
+    pub feed: Feed,
+    /// How it stands, for the API.
+    pub standing: Arc<Standing>,
+    /// Says when to stop.
+    pub stop: Stop,
+    /// The clock.
+    pub clock: Clock,
+}
+
+/// One destination's pipeline.
+pub struct Pipeline {
+    wiring: Wiring,
+    /// The highest tombstone that was ever taken up.
+    seen: u64,
+    /// How many changes a commit holds, so that it stays below `max_commit`.
+    commit_records: usize,
+    removals_wait: Option<Instant>,
+    removals_backoff: Backoff,
+    changes_wait: Option<Instant>,
+    changes_backoff: Backoff,
+}
+
+impl Pipeline {
+    /// A pipeline that has not begun.
+    #[must_use]
+    pub fn new(wiring: Wiring) -> Pipeline {
+        let backoff = Backoff::new(wiring.settings.retry_initial, wiring.settings.retry_max);
+        let commit_records = wiring.settings.max_records;
+        Pipeline {
+            wiring,
+            seen: 0,
+            commit_records,
+            removals_wait: None,
+            removals_backoff: backoff.clone(),
+            changes_wait: None,
+            changes_backoff: backoff,
+        }
+    }
+
+    /// Runs until told to stop: opens the destination, works, and opens it again after a failure.
+    /// A deletion is never dropped on the way, however often this happens.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if the ledger has stopped: there is nothing left to work for.
+    pub async fn run(&mut self) -> Result<(), LedgerError> {
+        let mut reopen =
+            Backoff::new(self.wiring.settings.retry_initial, self.wiring.settings.retry_max);
+        while !self.wiring.stop.is_set() {
+            let begun = Instant::now();
+            let Err(lost) = self.session().await else { break };
+            if let Lost::Ledger(error @ (LedgerError::Stopped | LedgerError::Write(_))) = lost {
+                return Err(error);
+            }
+            if begun.elapsed() > self.wiring.settings.retry_max {
+                reopen.reset();
+            }
+            self.failed(&lost);
+            self.sleep_until(Instant::now() + reopen.delay()).await;
+        }
+        self.wiring.standing.enter(DestinationState::Stopped);
+        Ok(())
+    }
+
+    /// The connector panicked: its session is over. Waits as after any failure.
+    pub async fn panicked(&mut self) {
+        let fault = cenotaph_connector::Fault::uncertain(
+            cenotaph_connector::Owner::Cenotaph,
+            "the connector panicked",
+            "report this with the log's lines before it",
+        );
+        self.failed(&Lost::Fault(fault));
+        let delay = self.changes_backoff.delay();
+        self.sleep_until(Instant::now() + delay).await;
+    }
+
+    /// One session, from opening to the end or to a failure.
+    async fn session(&mut self) -> Result<(), Lost> {
+        self.wiring.feed.rewind();
+        let connector = (self.wiring.make)().map_err(|error| {
+            let advice = "mend the destination's TOML and start the worker again";
+            cenotaph_connector::Fault::retriable(
+                cenotaph_connector::Owner::Operator,
+                error.to_string(),
+                advice,
+            )
+        })?;
+        let Wiring { number, ledger, standing, .. } = &self.wiring;
+        let mut session = Session::open(connector, *number, ledger, standing).await?;
+        standing.opened(session.capabilities);
+        let mut late = LateWrites::new(
+            session.capabilities.fence,
+            self.wiring.settings.settle,
+            session.after_unclean_stop,
+        );
+        let mut revision = self.wiring.ledger.subscribe();
+        self.try_owed(&mut session, &mut late).await?;
+        while !self.wiring.stop.is_set() {
+            revision.borrow_and_update();
+            let removed = self.removals(&mut session, &mut late).await?;
+            let changed = self.changes(&mut session, &mut late).await?;
+            self.commit_if_due(&mut session, changed).await?;
+            if !removed && !changed {
+                self.wait(&session, &mut revision).await;
+            }
+        }
+        session.commit(&self.wiring.ledger, &self.wiring.standing).await?;
+        self.wiring.standing.begin_call("close");
+        let closed = session.connector.close().await;
+        self.wiring.standing.end_call();
+        closed.map_err(Lost::Fault)
+    }
+
+    /// Works on the removals that are due. Answers whether there were any.
+    async fn removals(
+        &mut self,
+        session: &mut Session,
+        late: &mut LateWrites,
+    ) -> Result<bool, Lost> {
+        if self.removals_wait.is_some_and(|until| until > Instant::now()) {
+            return Ok(false);
+        }
+        let limit = session.capabilities.max_batch_removals.clamp(1, 2_000);
+        let now = Instant::now();
+        let standing = Arc::clone(&self.wiring.standing);
+        let numbers = self.wiring.ledger.with_pending(self.wiring.number, |pending| {
+            pick(pending, self.seen, limit, |number| standing.is_due(number, now))
+        });
+        if numbers.is_empty() {
+            return Ok(false);
+        }
+        self.seen = numbers.iter().copied().fold(self.seen, u64::max);
+        let lane = Removals {
+            settings: &self.wiring.settings,
+            ledger: &self.wiring.ledger,
+            standing: &self.wiring.standing,
+            clock: &self.wiring.clock,
+        };
+        let turn = lane.turn(session, late, &numbers).await?;
+        if turn.confirmed == 0 && (turn.faulted || standing.is_full()) {
+            self.removals_wait = Some(Instant::now() + self.removals_backoff.delay());
+        } else if turn.confirmed > 0 {
+            self.removals_backoff.reset();
+            self.removals_wait = None;
+            // What was planned before these were removed is planned anew; what was held for them
+            // may go.
+            self.try_owed(session, late).await?;
+        }
+        Ok(turn.confirmed > 0)
+    }
+
+    /// Works on the next batch of changes. Answers whether there was one.
+    async fn changes(
+        &mut self,
+        session: &mut Session,
+        late: &mut LateWrites,
+    ) -> Result<bool, Lost> {
+        if self.changes_wait.is_some_and(|until| until > Instant::now()) {
+            return Ok(false);
+        }
+        self.changes_wait = None;
+        let slice = SLICE_RECORDS.min(self.wiring.settings.max_records);
+        let records = slice.min(session.capabilities.max_batch_records).max(1);
+        let bytes = self.wiring.settings.max_bytes.min(session.capabilities.max_batch_bytes).max(1);
+        let batch = match self.wiring.feed.next(&session.applied, records, bytes) {
+            Ok(Some(batch)) => batch,
+            Ok(None) => return Ok(false),
+            Err(fault) => {
+                self.changes_failed(fault.to_string(), "operator");
+                return Ok(false);
+            }
+        };
+        let lane = self.lane();
+        match lane.apply(session, late, &batch).await? {
+            Applied::All { sent } => {
+                session.applied.insert(batch.partition, batch.cursor);
+                session.wrote(0);
+                self.wiring.feed.pass(&batch);
+                self.changes_backoff.reset();
+                metrics::sent(&self.wiring.settings.name, sent as u64);
+                Ok(true)
+            }
+            Applied::Again(fault) => {
+                self.wiring.feed.put_back(batch);
+                self.changes_failed(fault.to_string(), fault.owner.word());
+                Ok(false)
+            }
+            Applied::Full => {
+                self.wiring.feed.put_back(batch);
+                self.changes_failed(
+                    "no place for another owed position: the destination refuses too many \
+                     changes; resolve what it has parked"
+                        .to_owned(),
+                    "operator",
+                );
+                Ok(false)
+            }
+        }
+    }
+
+    /// Reads owed positions again: those held back for a removal that may be confirmed now, and,
+    /// after a restart, those that were parked.
+    async fn try_owed(
+        &mut self,
+        session: &mut Session,
+        late: &mut LateWrites,
+    ) -> Result<(), Lost> {
+        let positions: Vec<_> = session.owed.iter().copied().collect();
+        for position in positions {
+            match self.wiring.feed.owed(position) {
+                Ok(Some(batch)) => {
+                    let held_before = session.owed.len();
+                    session.owed.remove(&position);
+                    match self.lane().apply(session, late, &batch).await? {
+                        Applied::All { .. } => {}
+                        Applied::Again(_) | Applied::Full => {
+                            session.owed.insert(position);
+                        }
+                    }
+                    if session.owed.len() < held_before {
+                        self.wiring.standing.unpark(position);
+                    }
+                    session.wrote(0);
+                }
+                Ok(None) => {}
+                Err(error) => self.changes_failed(error.to_string(), "operator"),
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits once enough was applied, or nothing more is there to apply, or the oldest has waited
+    /// long enough.
+    async fn commit_if_due(&mut self, session: &mut Session, more: bool) -> Result<(), Lost> {
+        let Some(waiting) = session.waiting() else { return Ok(()) };
+        let full = session.changes_since_commit() >= self.commit_records;
+        let waited = waiting >= self.wiring.settings.max_wait;
+        if !full && (more || !waited) {
+            return Ok(());
+        }
+        let records = session.changes_since_commit();
+        let took = session.commit(&self.wiring.ledger, &self.wiring.standing).await?;
+        metrics::committed(&self.wiring.settings.name, took);
+        self.wiring.standing.worked();
+        self.adapt(records, took);
+        Ok(())
+    }
+
+    /// Fewer records a commit where it took too long, more where there was room.
+    fn adapt(&mut self, records: usize, took: Duration) {
+        let max = self.wiring.settings.max_commit;
+        if took > max {
+            self.commit_records = (self.commit_records * 3 / 4).max(SLICE_RECORDS);
+        } else if records >= self.commit_records && took < max / 2 {
+            self.commit_records = (self.commit_records * 3 / 2).min(MAX_COMMIT_RECORDS);
+        }
+    }
+
+    fn lane(&self) -> Lane<'_> {
+        Lane {
+            settings: &self.wiring.settings,
+            ledger: &self.wiring.ledger,
+            standing: &self.wiring.standing,
+        }
+    }
+
+    fn changes_failed(&mut self, message: String, owner: &'static str) {
+        self.changes_wait = Some(Instant::now() + self.changes_backoff.delay());
+        let at_ms = self.wiring.clock.now_ms();
+        self.wiring.standing.note_error(LastError { message, owner, at_ms });
+    }
+
+    fn failed(&self, lost: &Lost) {
+        let owner = match lost {
+            Lost::Fault(fault) => fault.owner.word(),
+            Lost::Ledger(_) => "operator",
+        };
+        let name = &self.wiring.settings.name;
+        tracing::error!(destination = %name, owner, error = %lost, "the destination failed");
+        let at_ms = self.wiring.clock.now_ms();
+        let error = LastError { message: lost.to_string(), owner, at_ms };
+        self.wiring.standing.failed(DestinationState::Failed, error);
+    }
+
+    /// Sleeps until the ledger shows something new, or the next thing is due.
+    async fn wait(&mut self, session: &Session, revision: &mut watch::Receiver<u64>) {
+        let now = Instant::now();
+        let commit_due = session
+            .waiting()
+            .map(|waiting| now + self.wiring.settings.max_wait.saturating_sub(waiting));
+        let wake = [
+            commit_due,
+            self.removals_wait.filter(|at| *at > now),
+            self.changes_wait.filter(|at| *at > now),
+            self.wiring.standing.earliest_due().filter(|at| *at > now),
+        ];
+        let until = wake.into_iter().flatten().min().unwrap_or(now + LONGEST_SLEEP);
+        let until = until.min(now + LONGEST_SLEEP);
+        tokio::select! {
+            biased;
+            () = self.wiring.stop.given() => {}
+            _ = revision.changed() => {}
+            () = tokio::time::sleep_until(until.into()) => {}
+        }
+    }
+
+    async fn sleep_until(&mut self, until: Instant) {
+        tokio::select! {
+            biased;
+            () = self.wiring.stop.given() => {}
+            () = tokio::time::sleep_until(until.into()) => {}
+        }
+    }
+}
+
+/// The most changes of one commit.
+const MAX_COMMIT_RECORDS: usize = 100_000;
