@@ -28,8 +28,6 @@ use super::view::{
 const BATCH: usize = 64;
 /// The most deletion requests remembered of one key; the oldest go.
 const MAX_REQUESTS: usize = 256;
-/// Journal bytes that are kept whole, so that the view of a small ledger can be built anew.
-const KEEP_BYTES: u64 = 64 << 20;
 
 /// Where a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +112,7 @@ pub(super) struct Work {
     pub(super) before: Option<Meta>,
     pub(super) digest: u64,
     pub(super) journal: std::path::PathBuf,
+    pub(super) keep_bytes: u64,
     pub(super) stop_after: Option<Step>,
 }
 
@@ -231,7 +230,7 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
     stop_if(work, Step::Meta)?;
     watch.moved(Step::Segments, 0);
     drop_older_state(work, checkpoint)?;
-    let segments = rewrite_absorbed(&work.journal, &work.through, KEEP_BYTES)?;
+    let segments = rewrite_absorbed(&work.journal, &work.through, work.keep_bytes)?;
     let report = CheckpointReport { checkpoint, buckets: merged.changed.len(), segments };
     Ok(Done { changed: merged.changed, meta, digest: merged.digest, report })
 }

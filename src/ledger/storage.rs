@@ -16,16 +16,31 @@ use super::table::{Table, Tables};
 use super::view::{FORMAT, Meta, OpenedView, Reader, View, ViewError};
 
 /// How to open it.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Options {
     /// The objects that one table is expected to hold.
     pub table_objects: usize,
     /// The memory of the view's store, in bytes.
     pub cache_bytes: u64,
+    /// Journal bytes that are kept whole, so that the view of a small ledger can be built anew from
+    /// the journal alone.
+    pub keep_bytes: u64,
     /// Called when a checkpoint has something to show.
     pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
     /// For tests: where a checkpoint ends as if the process had been killed there.
     pub stop_checkpoint_after: Option<Step>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            table_objects: 250_000,
+            cache_bytes: 64 << 20,
+            keep_bytes: 64 << 20,
+            wake: None,
+            stop_checkpoint_after: None,
+        }
+    }
 }
 
 /// The ledger could not be opened.
@@ -245,6 +260,7 @@ impl Storage {
             before: self.meta,
             digest: self.digest,
             journal: self.journal.folder().to_owned(),
+            keep_bytes: self.options.keep_bytes,
             stop_after: self.options.stop_checkpoint_after,
         };
         self.running = Some(Running::start(work, self.options.wake.clone())?);
@@ -312,3 +328,6 @@ fn fresh_view(dir: &Path, options: &Options) -> Result<OpenedView, OpenError> {
     View::open(&path, options.cache_bytes)
         .map_err(|error: ViewError| OpenError::ViewDamaged { what: error.to_string() })
 }
+
+#[cfg(test)]
+mod tests;
