@@ -118,8 +118,7 @@ impl Ingest {
         let partition = self.partition.partition;
         let (cursor, proof): (Cursor, Vec<u8>) = self.ledger.ingest_position(partition);
         let mut reader = self.source.read_from(partition, cursor, &proof)?;
-        let batch =
-            reader.read_batch(stopped.index, self.bounds.max_bytes, self.bounds.wait)?;
+        let batch = reader.read_batch(stopped.index, self.bounds.max_bytes, self.bounds.wait)?;
         match self.propose(batch)? {
             Ingested::Decided => Ok(reader),
             Ingested::Stopped(stopped) => Err(Halt::Stopped(describe(&stopped.reason))),

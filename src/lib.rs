@@ -58,3 +58,4 @@ pub mod source;
 pub mod stop;
 pub mod supervisor;
 pub mod window;
+pub mod wire;

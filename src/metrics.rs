@@ -46,8 +46,14 @@ pub fn install() -> Result<PrometheusHandle, BuildError> {
 fn describe() {
     describe_counter!(READ, "Records of the stream that were decided in this run of the process");
     describe_counter!(SENT, "Changes that a destination took");
-    describe_counter!(VERDICTS, "Records of the stream by what became of them; adds up to the read");
-    describe_counter!(RESURRECTIONS, "Changes refused that would have brought a removed object back");
+    describe_counter!(
+        VERDICTS,
+        "Records of the stream by what became of them; adds up to the read"
+    );
+    describe_counter!(
+        RESURRECTIONS,
+        "Changes refused that would have brought a removed object back"
+    );
     describe_counter!(UNREADABLE_DELETIONS, "Deletions that went to quarantine");
     describe_gauge!(PENDING, "Deletions that a destination has not confirmed");
     describe_gauge!(OLDEST, "Age of the oldest deletion that a destination has not confirmed");

@@ -249,7 +249,8 @@ impl Worker {
 /// A pipeline's thread. A panic of a connector ends a session, not the destination: everything it
 /// had not committed is applied again.
 fn spawn_pipeline(name: &str, wiring: Wiring) -> std::io::Result<JoinHandle<()>> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().enable_io().build()?;
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().enable_io().build()?;
     let span = tracing::info_span!("destination", name);
     let mut pipeline = Pipeline::new(wiring);
     std::thread::Builder::new().name(format!("dest-{name}")).spawn(move || {

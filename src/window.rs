@@ -75,7 +75,13 @@ impl Window {
     }
 
     /// Adds what a frame accepted; evicts the oldest until the rest fits.
-    pub fn push(&self, begins_at: Cursors, partition: u32, cursor: Cursor, changes: Vec<Identified>) {
+    pub fn push(
+        &self,
+        begins_at: Cursors,
+        partition: u32,
+        cursor: Cursor,
+        changes: Vec<Identified>,
+    ) {
         let bytes = changes.iter().map(weight).sum::<u64>() + CHANGE_OVERHEAD_BYTES;
         self.in_flight.fetch_add(bytes, Ordering::Relaxed);
         let in_flight = Arc::clone(&self.in_flight);
@@ -143,11 +149,10 @@ impl Window {
 
 /// Whether a chunk that begins at `begin` comes after everything that `cursors` have not read.
 fn covers(begin: &Cursors, cursors: &Cursors) -> bool {
-    begin.iter().all(|(partition, at)| {
-        *at <= cursors.get(partition).copied().unwrap_or_default()
-    })
+    begin.iter().all(|(partition, at)| *at <= cursors.get(partition).copied().unwrap_or_default())
 }
 
 fn weight(identified: &Identified) -> u64 {
-    CHANGE_OVERHEAD_BYTES + identified.change.payload.as_ref().map_or(0, |payload| payload.len() as u64)
+    CHANGE_OVERHEAD_BYTES
+        + identified.change.payload.as_ref().map_or(0, |payload| payload.len() as u64)
 }

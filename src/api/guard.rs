@@ -58,7 +58,9 @@ mod tests {
         for good in ["127.0.0.1", "127.0.0.1:8083", "localhost:1", "[::1]:8083", "[::1]"] {
             assert!(is_loopback(good), "{good}");
         }
-        for bad in ["", "example.org", "127.0.0.1.example.org", "localhost.evil:80", "10.0.0.1", "::1"] {
+        for bad in
+            ["", "example.org", "127.0.0.1.example.org", "localhost.evil:80", "10.0.0.1", "::1"]
+        {
             assert!(!is_loopback(bad), "{bad}");
         }
     }

@@ -73,8 +73,7 @@ pub(super) async fn healthz(State(context): State<Context>) -> Result<&'static s
 
 pub(super) async fn readyz(State(context): State<Context>) -> Response {
     let reasons = views::not_ready(&context.running);
-    let status =
-        if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let status = if reasons.is_empty() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let body = BTreeMap::from([("reasons", reasons)]);
     (status, Json(body)).into_response()
 }
@@ -208,11 +207,8 @@ pub(super) async fn make_barrier(
     }
     let mut hasher = context.running.ledger.hasher();
     let scope = scope.map(|scope| {
-        let scope = ScopeName {
-            tenant: scope.tenant,
-            collection: scope.collection,
-            parent: scope.parent,
-        };
+        let scope =
+            ScopeName { tenant: scope.tenant, collection: scope.collection, parent: scope.parent };
         (scope_hash(&mut hasher, &scope), scope)
     });
     let cursors = marks(&context)?;

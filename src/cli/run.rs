@@ -28,13 +28,8 @@ pub async fn worker(plan: WorkerPlan) -> Result<(), WorkerError> {
     let worker = Worker::start(plan).await?;
     let stopper = Stopper::new();
     let janitor = tokio::spawn(janitor::run(worker.running(), stopper.listen()));
-    let api = tokio::spawn(api::serve(
-        listener,
-        options,
-        worker.running(),
-        recorder,
-        stopper.listen(),
-    ));
+    let api =
+        tokio::spawn(api::serve(listener, options, worker.running(), recorder, stopper.listen()));
     tracing::info!(address = %bound, "running");
     tokio::select! {
         _ = terminate.recv() => tracing::info!("told to stop: finishing what is under way"),
@@ -52,17 +47,17 @@ pub async fn worker(plan: WorkerPlan) -> Result<(), WorkerError> {
 /// `cenotaph run`.
 #[must_use]
 pub fn run(config: Config) -> ExitCode {
-    let plan = crate::wire::plan(config);
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return Exit::Failed.say(&format!("the runtime could not be started: {error}"));
-        }
+    let plan = match crate::wire::plan(config) {
+        Ok(plan) => plan,
+        Err(fault) => return Exit::Unreachable.say(&fault.to_string()),
     };
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return Exit::Failed.say(&format!("the runtime could not be started: {error}"));
+            }
+        };
     let ended = runtime.block_on(worker(plan));
     // A hung connector's thread must not keep the process alive.
     runtime.shutdown_background();

@@ -101,9 +101,6 @@ pub(super) struct LedgerTable {
     /// The most records that share one sync.
     #[schemars(range(min = 1, max = 100_000))]
     pub(super) group_max_records: usize,
-    /// The longest a record waits for others to share its sync.
-    #[schemars(extend("x-minimum" = "0s", "x-maximum" = "1s"))]
-    pub(super) group_max_wait: DurationText,
     /// The memory of the view.
     #[schemars(extend("x-minimum" = "1MiB", "x-maximum" = "64GiB"))]
     pub(super) cache: SizeText,
@@ -129,7 +126,6 @@ impl Default for LedgerTable {
         LedgerTable {
             dir: None,
             group_max_records: 1_000,
-            group_max_wait: DurationText::millis(5),
             cache: SizeText::mebibytes(64),
             checkpoint_objects: 250_000,
             window: SizeText::mebibytes(64),

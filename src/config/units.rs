@@ -34,8 +34,9 @@ pub(super) struct SizeText(pub(super) u64);
 /// # Errors
 /// Says what was expected.
 pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    humantime::parse_duration(text.trim())
-        .map_err(|_| "expected a duration with its unit, such as \"200ms\", \"30s\" or \"5m\"".into())
+    humantime::parse_duration(text.trim()).map_err(|_| {
+        "expected a duration with its unit, such as \"200ms\", \"30s\" or \"5m\"".into()
+    })
 }
 
 /// Reads a size such as `64MiB`.
@@ -144,7 +145,9 @@ mod tests {
         for (text, bytes) in [("64MiB", 64 << 20), ("1 KiB", 1024), ("3MB", 3_000_000), ("7B", 7)] {
             assert_eq!(parse_size(text), Ok(bytes), "{text}");
         }
-        for text in ["64", "MiB", "-1MiB", "1.5MiB", "64mb", "99999999999999999999GiB", "20000000000GiB"] {
+        for text in
+            ["64", "MiB", "-1MiB", "1.5MiB", "64mb", "99999999999999999999GiB", "20000000000GiB"]
+        {
             assert!(parse_size(text).is_err(), "{text}");
         }
         assert_eq!(size_text(64 << 20), "64MiB");

@@ -161,7 +161,8 @@ pub(super) fn contribution(bound: &ObjectId, bytes: &[u8]) -> u64 {
 /// Packs neighbouring objects.
 pub(super) fn pack(objects: &[(ObjectId, ObjectRows)], checkpoint: u64, replaced: u64) -> Vec<u8> {
     let rows: usize = objects.iter().map(|(_, rows)| row_count(rows)).sum();
-    let names: usize = objects.iter().map(|(_, rows)| rows.name.as_ref().map_or(0, |n| n.len())).sum();
+    let names: usize =
+        objects.iter().map(|(_, rows)| rows.name.as_ref().map_or(0, |n| n.len())).sum();
     let mut bytes = Vec::with_capacity(HEADER + rows * (KEY + VALUE) + names);
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&checkpoint.to_le_bytes());

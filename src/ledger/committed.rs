@@ -2,8 +2,8 @@
 //! writer changes it, frame by frame.
 
 use cenotaph_core::{
-    Cursor, Cursors, KeyHash, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote,
-    Tombstone, TombstoneNo,
+    Cursor, Cursors, KeyHash, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote, Tombstone,
+    TombstoneNo,
 };
 use roaring::RoaringTreemap;
 
@@ -79,7 +79,8 @@ impl Committed {
     pub fn tombstone(&self, number: TombstoneNo) -> Result<NamedTombstone, LedgerError> {
         let missing = |what: &str| LedgerError::ViewDamaged(format!("tombstone {number} {what}"));
         let kept = self.reader.tombstone(number, &self.tables)?;
-        let KeptTombstone { tombstone, object, parent } = kept.ok_or_else(|| missing("is missing"))?;
+        let KeptTombstone { tombstone, object, parent } =
+            kept.ok_or_else(|| missing("is missing"))?;
         let object = object.ok_or_else(|| missing("has lost its name"))?;
         let name = self
             .books
@@ -105,7 +106,8 @@ impl Committed {
         let Some(scope) = &barrier.scope_name else { return Ok(true) };
         let named = self.tombstone(number)?;
         let collection = scope.collection.as_ref();
-        let in_collection = collection.is_none_or(|collection| *named.key.collection == **collection);
+        let in_collection =
+            collection.is_none_or(|collection| *named.key.collection == **collection);
         let in_parent = scope.parent.is_none() || named.tombstone.parent == barrier.scope;
         Ok(*named.key.tenant == *scope.tenant && in_collection && in_parent)
     }

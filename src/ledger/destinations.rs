@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use cenotaph_core::decide::{ControlState, Expected, Judgement, LookContext, confirm, judge_control};
+use cenotaph_core::decide::{
+    ControlState, Expected, Judgement, LookContext, confirm, judge_control,
+};
 use cenotaph_core::{
     ConfirmedFact, Control, Cursors, DestinationNo, Evidence, EvidenceLevel, Fact, Note, Record,
     State, TombstoneNo,

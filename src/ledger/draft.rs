@@ -13,7 +13,7 @@ use super::committed::Committed;
 use super::counts::Counts;
 use super::error::LedgerError;
 use super::proposal::{IngestBatch, IngestStop, Item, Stopped};
-use super::rules::{Ruling, Rules};
+use super::rules::{Rules, Ruling};
 
 /// How many tombstones of one key are looked through for an event id. A repeat of one older than
 /// these is decided by its version, which refuses it all the same.

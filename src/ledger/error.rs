@@ -9,7 +9,9 @@ pub enum LedgerError {
     #[error("the ledger has stopped; see the error before this one, then start the worker again")]
     Stopped,
     /// The journal could not be written: nothing may be promised any more.
-    #[error("the ledger could not write: {0}; free the disk or mend it, then start the worker again")]
+    #[error(
+        "the ledger could not write: {0}; free the disk or mend it, then start the worker again"
+    )]
     Write(String),
     /// The view does not hold what it should.
     #[error("the ledger's view is damaged: {0}; stop the worker and run `cenotaph ledger verify`")]

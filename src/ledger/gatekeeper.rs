@@ -130,9 +130,10 @@ fn blocker_at(
 fn fix_last_tombstone(books: &Books, name: &str, barrier: &BarrierBook) -> Option<Fact> {
     let ingested: Cursors =
         books.feeds.iter().map(|(partition, feed)| (*partition, feed.cursor)).collect();
-    let there = barrier.cursors.iter().all(|(partition, needs)| {
-        ingested.get(partition).is_some_and(|has| has >= needs)
-    });
+    let there = barrier
+        .cursors
+        .iter()
+        .all(|(partition, needs)| ingested.get(partition).is_some_and(|has| has >= needs));
     there.then(|| Fact::BarrierMade {
         name: name.to_owned(),
         event: barrier.event,
@@ -148,8 +149,7 @@ fn concerned<'a>(
     books: &'a Books,
     barrier: &'a BarrierBook,
 ) -> impl Iterator<Item = &'a DestinationBook> {
-    let collection =
-        barrier.scope_name.as_ref().and_then(|scope| scope.collection.as_deref());
+    let collection = barrier.scope_name.as_ref().and_then(|scope| scope.collection.as_deref());
     books.destinations.values().filter(move |book| match collection {
         Some(collection) => book.collections.contains(collection),
         None => !book.collections.is_empty(),

@@ -128,7 +128,10 @@ impl Ledger {
     ///
     /// # Errors
     /// [`LedgerError`] if nothing more can be decided.
-    pub async fn make_barrier(&self, barrier: BarrierProposal) -> Result<BarrierAnswer, LedgerError> {
+    pub async fn make_barrier(
+        &self,
+        barrier: BarrierProposal,
+    ) -> Result<BarrierAnswer, LedgerError> {
         self.propose(|reply| Proposal::Barrier(barrier, reply)).await
     }
 

@@ -106,8 +106,7 @@ impl Identity {
         let mut lines = text.lines().skip(1);
         let ledger = lines.next()?.strip_prefix("ledger ")?;
         let key = lines.next()?.strip_prefix("key ")?;
-        let read =
-            Identity { ledger: LedgerId(from_hex(ledger)?), key: HashKey(from_hex(key)?) };
+        let read = Identity { ledger: LedgerId(from_hex(ledger)?), key: HashKey(from_hex(key)?) };
         (read.to_text() == text).then_some(read)
     }
 }

@@ -96,17 +96,23 @@ impl Journal {
                 continue;
             }
             let segment = Segment::read(path)?;
-            let walked = segment.walk(|frame, _| witnessed(frame.header.number, frame.hash, &said, &segment))?;
+            let walked = segment
+                .walk(|frame, _| witnessed(frame.header.number, frame.hash, &said, &segment))?;
             match next {
                 Some(next) if walked.rest > 0 || !ends_at(&segment, walked.mark, next.begin) => {
                     let what = "the next segment does not follow its end";
-                    return Err(SegmentError::Damage(segment.damage(walked.length as usize, what)).into());
+                    return Err(
+                        SegmentError::Damage(segment.damage(walked.length as usize, what)).into()
+                    );
                 }
                 Some(_) => {}
                 None => {
                     mark = walked.mark;
                     if mark.frame < said.frame {
-                        return Err(JournalError::Lost { found: mark.frame, witnessed: said.frame });
+                        return Err(JournalError::Lost {
+                            found: mark.frame,
+                            witnessed: said.frame,
+                        });
                     }
                     cut_bytes = walked.rest;
                     cut(path, walked.length, cut_bytes)?;
@@ -306,7 +312,8 @@ fn witnessed(
 
 /// Checks that the segments follow each other. Answers whether all of them have their notes.
 fn check_order(paths: &[PathBuf], ledger: LedgerId) -> Result<bool, JournalError> {
-    let order = |path: &Path, what: &str| JournalError::Order { path: path.into(), what: what.into() };
+    let order =
+        |path: &Path, what: &str| JournalError::Order { path: path.into(), what: what.into() };
     let mut complete = true;
     let mut before: Option<segment::SegmentHeader> = None;
     for path in paths {

@@ -36,7 +36,11 @@ impl Keeping {
         Ok(Chain { frame: mark.frame, last_fact: (mark.fact, mark.fact_hash) })
     }
 
-    pub(super) fn knows_fact(&self, number: u64, hash: Option<FactHash>) -> Result<bool, LedgerError> {
+    pub(super) fn knows_fact(
+        &self,
+        number: u64,
+        hash: Option<FactHash>,
+    ) -> Result<bool, LedgerError> {
         match hash {
             Some(hash) => Ok(self.storage.knows_fact(number, &hash)?),
             None => Ok(false),
@@ -47,7 +51,8 @@ impl Keeping {
     /// so ingest, before the table outgrows its bound.
     pub(super) fn tend(&mut self, shared: &Shared) -> Result<(), LedgerError> {
         loop {
-            let state = shared.change(|committed| self.storage.poll_checkpoint(committed.tables_mut()))?;
+            let state =
+                shared.change(|committed| self.storage.poll_checkpoint(committed.tables_mut()))?;
             let objects = shared.read().tables().active.objects();
             match state {
                 Checkpointing::Idle if objects >= self.checkpoint_objects => self.begin(shared)?,
@@ -76,7 +81,8 @@ impl Keeping {
 
     fn settle(&mut self, shared: &Shared) -> Result<(), LedgerError> {
         loop {
-            let state = shared.change(|committed| self.storage.poll_checkpoint(committed.tables_mut()))?;
+            let state =
+                shared.change(|committed| self.storage.poll_checkpoint(committed.tables_mut()))?;
             match state {
                 Checkpointing::Idle => return Ok(()),
                 Checkpointing::Writing(progress) => {

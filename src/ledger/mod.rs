@@ -32,6 +32,7 @@ mod start;
 pub mod state;
 mod storage;
 mod table;
+mod verify;
 mod view;
 mod witness;
 mod writer;
@@ -42,8 +43,10 @@ pub use error::LedgerError;
 pub use gatekeeper::{BarrierBlock, barrier_blocks};
 pub use handle::{Ledger, ObjectView};
 pub use proposal::{
-    BarrierAnswer, BarrierProposal, IngestBatch, IngestStop, Ingested, Item, LookProposal, LookedAt,
-    OpenedDestination, Stopped,
+    BarrierAnswer, BarrierProposal, IngestBatch, IngestStop, Ingested, Item, LookProposal,
+    LookedAt, OpenedDestination, Stopped,
 };
 pub use rules::{Rules, UnknownCollections};
 pub use start::{LedgerOptions, StartError, WriterThread, start};
+pub use storage::OpenError;
+pub use verify::{VerifyReport, verify};

@@ -176,8 +176,16 @@ pub(super) type Reply<T> = oneshot::Sender<Result<T, LedgerError>>;
 /// A proposal and where its answer goes.
 pub(super) enum Proposal {
     Ingest(IngestBatch, Reply<Ingested>),
-    Attach { name: String, collections: Vec<String>, reply: Reply<DestinationNo> },
-    Open { destination: DestinationNo, found: Option<Control>, reply: Reply<OpenedDestination> },
+    Attach {
+        name: String,
+        collections: Vec<String>,
+        reply: Reply<DestinationNo>,
+    },
+    Open {
+        destination: DestinationNo,
+        found: Option<Control>,
+        reply: Reply<OpenedDestination>,
+    },
     Committed {
         destination: DestinationNo,
         control: Control,
@@ -186,8 +194,16 @@ pub(super) enum Proposal {
     },
     Looked(LookProposal, Reply<Vec<(TombstoneNo, Judgement)>>),
     Barrier(BarrierProposal, Reply<BarrierAnswer>),
-    FeedMet { partition: u32, feed: String, epoch: u32, reply: Reply<(Cursor, Vec<u8>)> },
-    Stop { clean: bool, reply: Reply<()> },
+    FeedMet {
+        partition: u32,
+        feed: String,
+        epoch: u32,
+        reply: Reply<(Cursor, Vec<u8>)>,
+    },
+    Stop {
+        clean: bool,
+        reply: Reply<()>,
+    },
     /// The checkpoint thread has something to show.
     Tend,
 }

@@ -119,11 +119,7 @@ pub(super) fn create(folder: &Path, ledger: LedgerId, begin: Mark) -> Result<Fil
 }
 
 /// Writes a segment's rewritten form beside it and puts it in its place.
-pub(super) fn replace(
-    path: &Path,
-    header: SegmentHeader,
-    frames: &[u8],
-) -> Result<(), FileError> {
+pub(super) fn replace(path: &Path, header: SegmentHeader, frames: &[u8]) -> Result<(), FileError> {
     let mut file = files::begin(path)?;
     file.write_all(&header.to_bytes()).map_err(failed("write", path))?;
     file.write_all(frames).map_err(failed("write", path))?;
@@ -212,8 +208,7 @@ impl Segment {
         if !dropped && frame.header.previous != before.frame_hash {
             return Err(self.damage(at, format!("frame {number} follows another frame")));
         }
-        let (fact, fact_hash) =
-            frame.chain_from(&before).map_err(|what| self.damage(at, what))?;
+        let (fact, fact_hash) = frame.chain_from(&before).map_err(|what| self.damage(at, what))?;
         Ok(Mark { frame: number, frame_hash: frame.hash, fact, fact_hash })
     }
 

@@ -65,7 +65,9 @@ pub enum OpenError {
         what: String,
     },
     /// A newer version wrote it.
-    #[error("the ledger has format {found}, and this version knows {FORMAT}: use the newer version")]
+    #[error(
+        "the ledger has format {found}, and this version knows {FORMAT}: use the newer version"
+    )]
     Newer {
         /// Its format.
         found: u32,
@@ -147,9 +149,10 @@ impl Storage {
         let OpenedJournal { journal, cut_bytes, complete } =
             Journal::open(&journal_dir(dir), ledger, trusted)?;
         report.cut_bytes = cut_bytes;
-        let view = match found.map_err(|error| error.to_string()).and_then(|view| {
-            belongs(&view, &journal, &identity).map(|()| view)
-        }) {
+        let view = match found
+            .map_err(|error| error.to_string())
+            .and_then(|view| belongs(&view, &journal, &identity).map(|()| view))
+        {
             Ok(view) => view,
             Err(what) if complete => {
                 report.rebuilt_view = Some(what);
@@ -167,18 +170,9 @@ impl Storage {
         report.unfinished_checkpoint = view.unfinished;
         let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
         let OpenedView { view, meta, state, digest, .. } = view;
-        let tables =
-            Tables { active: Table::with_room_for(options.table_objects), frozen: None };
-        let storage = Storage {
-            journal,
-            view,
-            meta,
-            digest,
-            identity,
-            options,
-            running: None,
-            _lock: lock,
-        };
+        let tables = Tables { active: Table::with_room_for(options.table_objects), frozen: None };
+        let storage =
+            Storage { journal, view, meta, digest, identity, options, running: None, _lock: lock };
         Ok(Opened { storage, tables, state, view_mark, report })
     }
 

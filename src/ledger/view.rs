@@ -104,8 +104,7 @@ impl View {
             .cache_capacity(cache_bytes)
             .flush_every_ms(None)
             .open()?;
-        let view =
-            View { tree, directory: Arc::default(), file: dir.join("db") };
+        let view = View { tree, directory: Arc::default(), file: dir.join("db") };
         let meta = match view.tree.get(META)? {
             Some(bytes) => Some(decode::<Meta>(&bytes, "the meta record")?),
             None => None,
@@ -303,11 +302,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`ViewError`] if they cannot be read.
-    pub fn requests(
-        &self,
-        key: &KeyHash,
-        tables: &Tables,
-    ) -> Result<Vec<RequestNote>, ViewError> {
+    pub fn requests(&self, key: &KeyHash, tables: &Tables) -> Result<Vec<RequestNote>, ViewError> {
         let mut requests = self.request_chunk(key)?;
         let mut known: BTreeSet<_> = requests.iter().map(|request| request.event).collect();
         for table in tables.layers() {

@@ -99,8 +99,7 @@ impl Witness {
     pub(super) fn start(path: &Path) -> Result<Witness, FileError> {
         let bytes = std::fs::read(path).map_err(failed("read", path))?;
         let last = bytes.chunks_exact(SLOT).filter_map(from_slot).map(|slot| slot.0).max();
-        let file =
-            OpenOptions::new().write(true).open(path).map_err(failed("open", path))?;
+        let file = OpenOptions::new().write(true).open(path).map_err(failed("open", path))?;
         let shared = Arc::new(Shared::default());
         let writes = Arc::clone(&shared);
         let thread = std::thread::Builder::new()
@@ -166,7 +165,10 @@ mod tests {
         assert_eq!(read(&path).unwrap(), Witnessed::default());
         for round in 1..=5 {
             let witness = Witness::start(&path).unwrap();
-            let mark = Mark { frame: round, ..Mark::beginning(crate::ledger::identity::LedgerId([1; 16])) };
+            let mark = Mark {
+                frame: round,
+                ..Mark::beginning(crate::ledger::identity::LedgerId([1; 16]))
+            };
             witness.note(&mark).unwrap();
             drop(witness);
             assert_eq!(read(&path).unwrap().frame, round);

@@ -5,21 +5,19 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cenotaph_core::{
-    Control, Cursors, DestinationNo, Fact, FactHash, Note, Record, TombstoneNo,
-};
+use cenotaph_core::{Control, Cursors, DestinationNo, Fact, FactHash, Note, Record, TombstoneNo};
 use tokio::sync::mpsc;
 
 use super::committed::Committed;
 use super::draft::{Draft, Drafted};
 use super::error::LedgerError;
+use super::keeping::Keeping;
 use super::proposal::{
     BarrierAnswer, BarrierProposal, IngestBatch, Ingested, LookProposal, OpenedDestination,
     Proposal,
 };
 use super::rules::Rules;
 use super::shared::Shared;
-use super::keeping::Keeping;
 use super::{destinations, gatekeeper};
 use crate::clock::Clock;
 use crate::metrics;
@@ -37,7 +35,10 @@ pub(super) struct Writer {
 impl Writer {
     /// Works until it is told to stop, or until it cannot write any more: then every later proposal
     /// is answered with that error, and the process has to end.
-    pub(super) fn run(mut self, mut proposals: mpsc::Receiver<Proposal>) -> Result<(), LedgerError> {
+    pub(super) fn run(
+        mut self,
+        mut proposals: mpsc::Receiver<Proposal>,
+    ) -> Result<(), LedgerError> {
         let outcome = self.work(&mut proposals);
         if let Err(error) = &outcome {
             self.shared.fail(error);
@@ -64,10 +65,7 @@ impl Writer {
     fn first_records(&self) -> Vec<Record> {
         let committed = self.shared.read();
         let changed = committed.books.policy != Some(self.rules.hash);
-        changed
-            .then(|| Record::Fact(Fact::Policy { hash: self.rules.hash }))
-            .into_iter()
-            .collect()
+        changed.then(|| Record::Fact(Fact::Policy { hash: self.rules.hash })).into_iter().collect()
     }
 
     /// Answers one proposal. What only this proposer did wrong is its answer; what keeps the
@@ -270,7 +268,11 @@ pub(super) struct Chain {
 }
 
 /// Applies a frame's records to the committed state.
-pub(super) fn apply(committed: &mut Committed, records: &[Record], chain: Chain) -> Result<(), LedgerError> {
+pub(super) fn apply(
+    committed: &mut Committed,
+    records: &[Record],
+    chain: Chain,
+) -> Result<(), LedgerError> {
     for record in records {
         committed.apply(record)?;
     }

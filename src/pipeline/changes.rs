@@ -131,7 +131,12 @@ impl Lane<'_> {
         Ok(Planned { upserts, hold })
     }
 
-    fn plan_one(&self, late: &LateWrites, held: &Held, view: &ObjectView) -> (Plan, Option<Version>) {
+    fn plan_one(
+        &self,
+        late: &LateWrites,
+        held: &Held,
+        view: &ObjectView,
+    ) -> (Plan, Option<Version>) {
         let identified = &held.identified;
         let collection = &*identified.change.key.collection;
         if !self.settings.collections.iter().any(|known| known == collection) {

@@ -86,7 +86,9 @@ impl Removals<'_> {
         session.wrote(0);
         let mut acknowledged = Vec::with_capacity(attempted.len());
         let mut turn = Turn::default();
-        for (attempt, outcome) in attempted.into_iter().zip(super::same_length(outcomes, removals.len())) {
+        for (attempt, outcome) in
+            attempted.into_iter().zip(super::same_length(outcomes, removals.len()))
+        {
             match outcome {
                 Ok(()) => acknowledged.push(attempt),
                 Err(fault) => {
@@ -229,7 +231,9 @@ impl Removals<'_> {
                 Judgement::StillPresent => {
                     "the look found it still there after the delete was durable".to_owned()
                 }
-                Judgement::Waits(reason) => format!("the look does not count yet: {}", reason.word()),
+                Judgement::Waits(reason) => {
+                    format!("the look does not count yet: {}", reason.word())
+                }
             };
             let settles = late.possible_until(&attempt.named.tombstone.key.object);
             let delay = self.delay(settles);

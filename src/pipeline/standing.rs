@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use cenotaph_core::Position;
 use cenotaph_connector::{Capabilities, Class, Fault};
+use cenotaph_core::Position;
 use parking_lot::Mutex;
 
 /// The state of a destination, in Kafka Connect's words.

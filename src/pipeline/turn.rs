@@ -244,11 +244,7 @@ impl Pipeline {
 
     /// Reads owed positions again: those held back for a removal that may be confirmed now, and,
     /// after a restart, those that were parked.
-    async fn try_owed(
-        &mut self,
-        session: &mut Session,
-        late: &mut LateWrites,
-    ) -> Result<(), Lost> {
+    async fn try_owed(&mut self, session: &mut Session, late: &mut LateWrites) -> Result<(), Lost> {
         let positions: Vec<_> = session.owed.iter().copied().collect();
         for position in positions {
             match self.wiring.feed.owed(position) {

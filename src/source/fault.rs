@@ -21,6 +21,8 @@ pub enum FaultKind {
     Rewritten,
     /// The cursor or its proof does not belong to this feed and epoch.
     CursorForeign,
+    /// Nobody has shown yet that it is the one that was read.
+    Unproved,
     /// It has no such partition.
     NoSuchPartition,
 }
@@ -36,6 +38,7 @@ impl FaultKind {
             FaultKind::Rotated => "rotated",
             FaultKind::Rewritten => "rewritten",
             FaultKind::CursorForeign => "cursor-foreign",
+            FaultKind::Unproved => "unproved",
             FaultKind::NoSuchPartition => "no-such-partition",
         }
     }
@@ -45,6 +48,7 @@ impl FaultKind {
         match self {
             FaultKind::Missing => "put the log there, or correct the path in `[source]`",
             FaultKind::Unreadable => "make it a file that this user may read",
+            FaultKind::Unproved => "it is read again by itself as soon as the partition is read on",
             FaultKind::NoSuchPartition => "correct the feed in `[source]`",
             FaultKind::Truncated
             | FaultKind::Rotated

@@ -14,6 +14,7 @@ mod identity;
 mod lines;
 mod proof;
 mod reader;
+mod standing;
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,9 @@ use super::{
     FaultKind, FeedFault, Marks, PartitionInfo, PartitionReader, RawRecord, ReadAtError, Source,
 };
 use identity::Identity;
-use proof::Proof;
+use proof::{Last, Proof};
 use reader::FileReader;
+use standing::Standing;
 
 /// How much is read at once. A record that is kept keeps its block.
 pub const DEFAULT_BLOCK_BYTES: usize = 256 * 1024;
@@ -83,6 +85,7 @@ struct Log {
     identity: Identity,
     /// The end of the last complete record, when it was last looked for.
     end: Mutex<u64>,
+    standing: Standing,
 }
 
 impl FileSource {
@@ -93,7 +96,7 @@ impl FileSource {
     /// file that can be read.
     pub fn open(options: FileOptions) -> Result<FileSource, FeedFault> {
         let (file, identity) = identity::open(&options.path)?;
-        let log = Log { options, file, identity, end: Mutex::new(0) };
+        let log = Log { options, file, identity, end: Mutex::new(0), standing: Standing::default() };
         Ok(FileSource { log: Arc::new(log) })
     }
 
@@ -119,11 +122,9 @@ impl Source for FileSource {
         proof: &[u8],
     ) -> Result<Box<dyn PartitionReader>, FeedFault> {
         self.log.belongs(partition, cursor)?;
-        let length = self.log.length()?;
-        let proof = Proof::decode(proof).map_err(|detail| {
-            self.log.fault(FaultKind::CursorForeign, Some(cursor.offset), detail)
-        })?;
-        let last = self.log.check_proof(cursor.offset, proof, length)?;
+        let proved = self.log.prove(cursor.offset, proof);
+        self.log.standing.note(&proved);
+        let last = proved?;
         Ok(Box::new(FileReader::new(Arc::clone(&self.log), cursor.offset, last, None)))
     }
 
@@ -135,6 +136,7 @@ impl Source for FileSource {
     ) -> Result<Box<dyn PartitionReader>, FeedFault> {
         self.log.belongs(partition, cursor)?;
         self.log.belongs(partition, until)?;
+        self.log.proved()?;
         let length = self.log.length()?;
         self.log.reaches(until.offset, length)?;
         self.log.starts_line(cursor.offset)?;
@@ -144,6 +146,7 @@ impl Source for FileSource {
 
     fn read_at(&self, position: Position) -> Result<RawRecord, ReadAtError> {
         self.log.belongs(position.partition, position.cursor())?;
+        self.log.proved()?;
         let length = self.log.length()?;
         let gone = |why: &str| ReadAtError::Gone { position, why: why.to_owned() };
         if position.offset >= length {
@@ -220,13 +223,21 @@ impl Log {
         }
     }
 
+    /// Whether a reader with a proof has found this to be the log that was read.
+    fn proved(&self) -> Result<(), FeedFault> {
+        self.standing.proved().map_err(|fault| {
+            fault.unwrap_or_else(|| {
+                let detail = "nobody has shown yet that this is the log that was read";
+                self.fault(FaultKind::Unproved, None, detail)
+            })
+        })
+    }
+
     /// What the reader knows of the record before its cursor, if the proof holds.
-    fn check_proof(
-        &self,
-        offset: u64,
-        proof: Option<Proof>,
-        length: u64,
-    ) -> Result<Option<proof::Last>, FeedFault> {
+    fn prove(&self, offset: u64, proof: &[u8]) -> Result<Option<Last>, FeedFault> {
+        let length = self.length()?;
+        let proof = Proof::decode(proof)
+            .map_err(|detail| self.fault(FaultKind::CursorForeign, Some(offset), detail))?;
         let Some(proof) = proof else {
             return match offset {
                 0 => Ok(None),
@@ -257,7 +268,7 @@ impl Log {
     }
 
     /// Whether the record before the cursor reads as it did.
-    fn matches(&self, last: &proof::Last, tail: &[u8]) -> Result<(), FeedFault> {
+    fn matches(&self, last: &Last, tail: &[u8]) -> Result<(), FeedFault> {
         if tail.len() < last.tail_len() {
             return self.reaches(last.end, last.tail_start() + tail.len() as u64);
         }

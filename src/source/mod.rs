@@ -51,11 +51,12 @@ pub trait Source: Send + Sync + std::fmt::Debug {
     ) -> Result<Box<dyn PartitionReader>, FeedFault>;
 
     /// Reads a partition again from `cursor`, and never at or past `until`, which must be a cursor
-    /// that a reader of this feed has answered. No proof is needed: whoever reads the partition for
-    /// the worker has given it.
+    /// that a reader of this feed has answered. No proof is needed, but nothing is read before
+    /// [`Source::read_from`] has been given one, nor after that found the feed at fault: another log
+    /// in the place of this one would be taken for it.
     ///
     /// # Errors
-    /// [`FeedFault`] if the feed does not reach from one to the other.
+    /// [`FeedFault`] if the feed does not reach from one to the other, or is not proved.
     fn reader(
         &self,
         partition: u32,
@@ -63,7 +64,7 @@ pub trait Source: Send + Sync + std::fmt::Debug {
         until: Cursor,
     ) -> Result<Box<dyn PartitionReader>, FeedFault>;
 
-    /// Reads one record again.
+    /// Reads one record again, under the same condition.
     ///
     /// # Errors
     /// [`ReadAtError::Gone`] if the feed does not hold a record at this position any more.

@@ -88,6 +88,10 @@ pub trait Connector: Send {
     /// Makes all that was applied and removed before durable and visible to readers, and stores
     /// `control` with it, if the record there now is `expected`.
     ///
+    /// After any other answer than `Done` the caller applies and removes again whatever it had done
+    /// since the last commit; the connector has dropped it, so that no later commit holds a part
+    /// of it. (A store that shows each write at once cannot: there, doing it again is harmless.)
+    ///
     /// # Errors
     /// A retriable fault if nothing of it happened, an uncertain one if it may have.
     async fn commit(
@@ -96,18 +100,22 @@ pub trait Connector: Send {
         expected: Option<&Control>,
     ) -> Result<Commit, Fault>;
 
-    /// Looks for each removal's object, by identity, in every copy it can enumerate. At `Purged` it
-    /// also looks for bytes. Called after `commit`; answers what is durable and visible.
+    /// Looks for each removal's object, by identity, in every copy it can enumerate. Called after
+    /// `commit`; answers what is durable and visible. At `Purged` it also looks for bytes: an object
+    /// that cannot be read, and whose bytes are still there, is `Unknown`; if nobody can tell whose
+    /// bytes they are, the whole look's level stays below `Purged`. Then `purge`, and look again.
     ///
     /// # Errors
     /// Whatever kept it from looking at all.
     async fn verify(&mut self, removals: &[Removal], level: EvidenceLevel) -> Result<Look, Fault>;
 
-    /// Makes the bytes of what was removed go. One answer a record, same length and order.
+    /// Makes the bytes of what was removed, and committed, go. One answer a record, same length and
+    /// order. `Pending` means that it goes on by itself: ask again, and do other work meanwhile.
     async fn purge(&mut self, removals: &[Removal]) -> Vec<Result<Purge, Fault>>;
 
-    /// Lists what the destination holds, in pages of at most `limit`, in an order of its own that a
-    /// concurrent write does not disturb. `after` is the last page's `next`.
+    /// Lists what the destination holds, in pages of at most `limit` (at least 1), in an order of
+    /// its own that a write between two pages does not disturb. `after` is the last page's `next`;
+    /// the last page may be empty.
     ///
     /// # Errors
     /// Whatever kept it from listing.

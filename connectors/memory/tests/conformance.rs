@@ -1,4 +1,5 @@
 //! The memory connector keeps its promises, with a snapshot and without.
+#![allow(clippy::expect_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

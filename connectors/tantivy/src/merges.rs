@@ -8,8 +8,8 @@ use tantivy::merge_policy::{LogMergePolicy, MergeCandidate, MergePolicy};
 
 /// Segments below this size count as equally small.
 const SMALL_DOCS: u32 = 1_000;
-/// A segment with more deleted documents than one in this many is rewritten.
-const DELETED_ONE_IN: u32 = 4;
+/// A segment in which more than one document in this many is deleted is rewritten.
+const DELETED_ONE_IN: u32 = 2;
 
 /// tantivy's own policy, with a bound on the size of what a merge makes: a purge rewrites whole
 /// segments. And it can be paused: a purge waits for merges, and new ones would not let it end.
@@ -76,4 +76,62 @@ pub(crate) fn pack(mut segments: Vec<(SegmentId, u32)>, max_docs: u32) -> Vec<Ve
         }
     }
     groups
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use tantivy::Index;
+    use tantivy::schema::Schema;
+
+    use super::*;
+
+    fn segments(docs: &[u32]) -> Vec<SegmentMeta> {
+        let index = Index::create_in_ram(Schema::builder().build());
+        let meta = |&docs: &u32| index.new_segment_meta(SegmentId::generate_random(), docs);
+        docs.iter().map(meta).collect()
+    }
+
+    fn docs_of(candidates: Vec<MergeCandidate>, segments: &[SegmentMeta]) -> Vec<Vec<u32>> {
+        let docs = |id: &SegmentId| segments.iter().find(|it| it.id() == *id).unwrap().num_docs();
+        candidates.into_iter().map(|group| group.0.iter().map(docs).collect()).collect()
+    }
+
+    #[test]
+    fn no_merge_makes_a_segment_above_the_bound() {
+        let policy = Bounded::new(10_000);
+        let segments = segments(&[2_000, 1_900, 1_800, 2_000, 2_000, 1_700, 2_000, 2_000, 9_000]);
+        let groups = docs_of(policy.compute_merge_candidates(&segments), &segments);
+        assert_eq!(groups, [[1_700, 1_800, 1_900, 2_000, 2_000]]);
+    }
+
+    #[test]
+    fn a_paused_policy_merges_nothing() {
+        let policy = Bounded::new(10_000);
+        let segments = segments(&[10; 20]);
+        policy.clone().pause(true);
+        assert!(policy.compute_merge_candidates(&segments).is_empty());
+        policy.pause(false);
+        assert_eq!(policy.compute_merge_candidates(&segments).len(), 1);
+    }
+
+    #[test]
+    fn a_segment_that_is_half_deleted_is_rewritten() {
+        let policy = Bounded::new(10_000);
+        let deleted = [4_000, 5_000];
+        let segments = segments(&[9_000, 9_000]).into_iter().zip(deleted);
+        let segments: Vec<_> =
+            segments.map(|(it, deleted)| it.with_delete_meta(deleted, 1)).collect();
+        let groups = docs_of(policy.compute_merge_candidates(&segments), &segments);
+        assert_eq!(groups, [[4_000]]);
+    }
+
+    #[test]
+    fn a_segment_above_the_bound_is_a_group_of_its_own() {
+        let ids: Vec<SegmentId> = (0..4).map(|_| SegmentId::generate_random()).collect();
+        let sizes = [500, 20_000, 600, 9_000];
+        let groups = pack(ids.iter().copied().zip(sizes).collect(), 10_000);
+        assert_eq!(groups, [vec![ids[0], ids[2]], vec![ids[3]], vec![ids[1]]]);
+        assert!(pack(Vec::new(), 10_000).is_empty());
+    }
 }

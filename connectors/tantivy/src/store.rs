@@ -157,33 +157,36 @@ impl Store {
         self.dirty = false;
     }
 
+    /// After anything but `Done`, what waited for this commit is dropped: whoever called applies it
+    /// again, and no later commit may hold a part of it.
     pub(crate) fn commit(
+        &mut self,
+        control: &Control,
+        expected: Option<&Control>,
+    ) -> Result<Commit, Fault> {
+        let answer = self.try_commit(control, expected);
+        if answer != Ok(Commit::Done) {
+            self.forget();
+        }
+        self.dirty = false;
+        self.lost = false;
+        answer
+    }
+
+    fn try_commit(
         &mut self,
         control: &Control,
         expected: Option<&Control>,
     ) -> Result<Commit, Fault> {
         let found = self.control()?;
         if found.as_ref() != expected {
-            // Another's index now: nothing of ours may get into it.
-            self.forget();
-            self.lost = false;
             return Ok(Commit::Found(found));
         }
-        if std::mem::take(&mut self.lost) {
-            // A part of the work is gone: committing the rest would tear the batch.
-            self.forget();
-            self.lost = false;
-            let what = "an earlier error lost what waited for this commit";
-            return Err(Fault::retriable(Owner::Operator, what, "it is applied again"));
+        if self.lost {
+            let what = "an earlier error lost a part of what waited for this commit";
+            return Err(Fault::retriable(Owner::Operator, what, "all of it is applied again"));
         }
-        match self.prepare(control) {
-            Ok(()) => self.dirty = false,
-            Err(fault) => {
-                self.forget();
-                self.lost = false;
-                return Err(fault);
-            }
-        }
+        self.prepare(control)?;
         // tantivy syncs the folder before it renames the new meta.json into place, not after.
         self.index.directory().sync_directory().map_err(|error| {
             io_fault(Class::Uncertain, "the index's folder could not be synced", error)

@@ -31,7 +31,8 @@ pub fn status(running: &Running) -> StatusView {
         (None, true, waiting) => format!("{waiting} deletions waiting"),
     };
     let counts = running.ledger.counts();
-    let records = counts.classes().iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
+    let records =
+        counts.classes().iter().map(|(word, count)| ((*word).to_owned(), *count)).collect();
     StatusView {
         summary,
         state: if failure.is_some() { "LEDGER_SUSPECT" } else { "RUNNING" }.to_owned(),

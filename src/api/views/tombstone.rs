@@ -1,6 +1,9 @@
 //! A deletion: what the ledger knows of the object, and where each destination stands.
 
-use cenotaph_core::{EventHash, Generation, KeyError, KeyHash, ObjectKey, RequestOutcome, State, TombstoneNo, Version};
+use cenotaph_core::{
+    EventHash, Generation, KeyError, KeyHash, ObjectKey, RequestOutcome, State, TombstoneNo,
+    Version,
+};
 
 use super::{position, seconds, time};
 use crate::api::types::{
@@ -304,7 +307,8 @@ pub fn pending(running: &Running, filter: &Filter) -> Result<Page<TombstoneView>
             return Ok(Page { items, next: next.map(|number| number.to_string()) });
         }
         let named = committed.tombstone(TombstoneNo(number))?;
-        let mut owed = committed.books.destinations.values().filter(|it| it.pending.contains(number));
+        let mut owed =
+            committed.books.destinations.values().filter(|it| it.pending.contains(number));
         let by_destination = filter.destination.is_none() && filter.owner.is_none();
         if filter.tenant.as_deref().is_none_or(|wanted| wanted == &*named.key.tenant)
             && (by_destination || owed.any(|book| wanted(&book.name)))

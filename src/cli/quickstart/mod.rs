@@ -14,16 +14,13 @@ use super::output::Output;
 /// Runs the story and tells it.
 #[must_use]
 pub fn run(output: Output) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => {
-            return Exit::Failed.say(&format!("the runtime could not be started: {error}"));
-        }
-    };
+    let runtime =
+        match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                return Exit::Failed.say(&format!("the runtime could not be started: {error}"));
+            }
+        };
     let told = runtime.block_on(story::play(tell::Teller::new(output)));
     runtime.shutdown_background();
     match told {

@@ -38,7 +38,8 @@ async fn tell(world: &World, teller: &mut Teller) -> anyhow::Result<Told> {
     let waiting_for = |wanted: &'static [&'static str]| {
         move |world: &World| {
             let view = world.deletion(OBJECT)?;
-            let missing: Vec<_> = view.blockers.iter().map(|it| it.destination.as_deref()).collect();
+            let missing: Vec<_> =
+                view.blockers.iter().map(|it| it.destination.as_deref()).collect();
             let wanted: Vec<_> = wanted.iter().map(|name| Some(*name)).collect();
             Ok(view.gate == "closed" && missing == wanted)
         }

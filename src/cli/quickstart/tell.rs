@@ -62,9 +62,13 @@ impl Teller {
     }
 
     pub(super) fn closed(&self, view: &TombstoneView) -> io::Result<()> {
-        let mut lines = vec![
-            format!("2. {}/{}/{} is deleted. Its gate is {}:", view.tenant, view.collection, view.object, view.gate.to_uppercase()),
-        ];
+        let mut lines = vec![format!(
+            "2. {}/{}/{} is deleted. Its gate is {}:",
+            view.tenant,
+            view.collection,
+            view.object,
+            view.gate.to_uppercase()
+        )];
         for at in &view.destinations {
             lines.push(match &at.evidence {
                 Some(_) => format!("   {:<8} confirmed", at.name),
@@ -85,12 +89,16 @@ impl Teller {
         hits: &[String],
     ) -> io::Result<()> {
         let mut lines = vec![
-            "3. The cache goes on. Each copy was read back after its delete was durable.".to_owned(),
+            "3. The cache goes on. Each copy was read back after its delete was durable."
+                .to_owned(),
             format!("   The gate is {}:", view.gate.to_uppercase()),
         ];
         for at in &view.destinations {
             if let Some(evidence) = &at.evidence {
-                lines.push(format!("   {:<8} {}: {}, at {}", at.name, evidence.level, evidence.method, evidence.looked_at));
+                lines.push(format!(
+                    "   {:<8} {}: {}, at {}",
+                    at.name, evidence.level, evidence.method, evidence.looked_at
+                ));
             }
         }
         lines.push(format!("   searching for {query:?} finds: {}", list(hits)));
@@ -100,7 +108,10 @@ impl Teller {
     pub(super) fn replayed(&self, replay: &Replay) -> io::Result<()> {
         self.say(&[
             "4. A queue delivers the old update once more.".to_owned(),
-            format!("   refused: {}; resurrections prevented: {}", replay.refused, replay.resurrections_refused),
+            format!(
+                "   refused: {}; resurrections prevented: {}",
+                replay.refused, replay.resurrections_refused
+            ),
             format!("   the search still finds: {}", list(&replay.search)),
         ])
     }
@@ -113,7 +124,10 @@ impl Teller {
             return Ok(writeln!(out)?);
         }
         self.say(&[
-            format!("All of it took {:.1} s, and nothing of it is left behind.", took.as_secs_f64()),
+            format!(
+                "All of it took {:.1} s, and nothing of it is left behind.",
+                took.as_secs_f64()
+            ),
             String::new(),
             "Next, with the example configuration of this repository:".to_owned(),
             "   cenotaph run --config config/cenotaph.toml".to_owned(),

@@ -40,14 +40,14 @@ collections = ["docs"]
 owner = "search-team@example.org"
 
 [settings.fields.title]
-kind = "text"
+type = "text"
 stored = true
 [settings.fields.body]
-kind = "text"
+type = "text"
 [settings.fields.topic]
-kind = "keyword"
+type = "keyword"
 [settings.fields.year]
-kind = "number"
+type = "number"
 "#;
 
 const CACHE: &str = r#"
@@ -88,7 +88,7 @@ impl World {
         std::fs::write(path.join("destinations/cache.toml"), CACHE)?;
         let documents = write_documents(&path.join("changes.jsonl"))?;
         let config = Config::load(&path.join("cenotaph.toml"))?;
-        let mut plan = crate::wire::plan(config);
+        let mut plan = crate::wire::plan(config)?;
         let (free, freed) = watch::channel(false);
         let hold = |destination: DestinationPlan| match destination.settings.name.as_str() {
             "cache" => held(destination, &freed),

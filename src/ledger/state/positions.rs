@@ -42,9 +42,7 @@ impl AcceptedPositions {
     #[must_use]
     pub fn acceptance(&self, position: Position) -> Acceptance {
         match self.partitions.get(&position.partition) {
-            Some(known)
-                if known.epoch == position.epoch && position.offset >= known.known_from =>
-            {
+            Some(known) if known.epoch == position.epoch && position.offset >= known.known_from => {
                 Acceptance::Known(known.offsets.contains(position.offset))
             }
             _ => Acceptance::Gone,

@@ -36,8 +36,12 @@ struct Open {
 impl Bench {
     fn new() -> Bench {
         let dir = tempfile::tempdir().unwrap();
-        let options =
-            Options { table_objects: 100, cache_bytes: 1 << 20, keep_bytes: u64::MAX, ..Options::default() };
+        let options = Options {
+            table_objects: 100,
+            cache_bytes: 1 << 20,
+            keep_bytes: u64::MAX,
+            ..Options::default()
+        };
         Bench { dir, model: Model::default(), options }
     }
 
@@ -309,7 +313,8 @@ fn a_missing_witness_or_identity_or_segment_is_noticed() {
     fill(&mut bench, &mut open, 200);
     drop(open);
     let first = bench.segments().remove(0);
-    for path in [bench.dir.path().join("journal/witness"), bench.dir.path().join("identity"), first] {
+    for path in [bench.dir.path().join("journal/witness"), bench.dir.path().join("identity"), first]
+    {
         let bytes = fs::read(&path).unwrap();
         fs::remove_file(&path).unwrap();
         assert!(bench.open().is_err(), "{}", path.display());

@@ -260,7 +260,11 @@ impl PartitionReader for FileReader {
             // What was read before the fault was sound, and may be nowhere else any more. The next
             // call meets the fault again.
             Err(_) if !records.is_empty() => Ok(self.batch(records, false)),
-            Err(fault) => Err(fault),
+            Err(fault) => {
+                let found = Err::<(), _>(fault.clone());
+                self.log.standing.note(&found);
+                Err(fault)
+            }
         }
     }
 }

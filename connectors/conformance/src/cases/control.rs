@@ -1,5 +1,6 @@
 //! The control record.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use cenotaph_connector::Commit;
@@ -12,6 +13,7 @@ use crate::report::{Stop, Verdict, broken, ensure};
 pub(crate) const CASES: &[Case] = &[
     case("the control record is kept with each commit", kept),
     case("a commit over another control record than the expected one is refused", refused),
+    case("what waited for a refused commit is in no later one", dropped),
     case("an older copy of the store shows its older control record", older_copy),
     case("an emptied store shows no control record", emptied),
 ];
@@ -67,6 +69,23 @@ fn refused(bench: &mut Bench<'_>) -> Verdict {
     bench.apply(&[(&object, 2)])?;
     bench.commit()?;
     bench.expect_present(&object, Some(2))
+}
+
+fn dropped(bench: &mut Bench<'_>) -> Verdict {
+    controlled(bench)?;
+    if !bench.harness.transactional() {
+        return Err(Stop::Skipped("the store shows each write at once"));
+    }
+    let (known, fresh) = (key("known")?, key("fresh")?);
+    bench.apply(&[(&known, 1)])?;
+    bench.commit()?;
+    bench.apply(&[(&fresh, 1), (&known, 2)])?;
+    bench.remove(&[everything(&known)])?;
+    let attempt = bench.next_control();
+    let answer = bench.commit_over(&attempt, None)?;
+    ensure(matches!(answer, Ok(Commit::Found(_))), || format!("the commit answered {answer:?}"))?;
+    bench.commit()?;
+    bench.expect(&[known.clone(), fresh], &BTreeMap::from([(known, 1)]))
 }
 
 fn older_copy(bench: &mut Bench<'_>) -> Verdict {

@@ -82,7 +82,8 @@ fn same_commit_upserted(bench: &mut Bench<'_>) -> Verdict {
     bench.remove(&[through(&object, 2)?])?;
     bench.apply(&[(&object, 3)])?;
     bench.commit()?;
-    bench.expect(&[object.clone()], &BTreeMap::from([(object, 3)]))
+    bench.expect_present(&object, Some(3))?;
+    bench.expect_readable(&BTreeMap::from([(object, 3)]))
 }
 
 fn thousands(bench: &mut Bench<'_>) -> Verdict {

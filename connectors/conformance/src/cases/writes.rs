@@ -37,5 +37,6 @@ fn applies_twice(bench: &mut Bench<'_>) -> Verdict {
     bench.commit()?;
     bench.apply(&[(&object, 3)])?;
     bench.commit()?;
-    bench.expect(&[object.clone()], &BTreeMap::from([(object, 3)]))
+    bench.expect_present(&object, Some(3))?;
+    bench.expect_readable(&BTreeMap::from([(object, 3)]))
 }

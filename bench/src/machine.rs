@@ -1,0 +1,104 @@
+//! What the machine and this process can tell of themselves, from `/proc`. Nothing here is needed to
+//! measure: where it cannot be read, it is left out.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+
+/// The machine that the figures were measured on.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    pub cores: usize,
+    pub cpu: String,
+    pub memory_mib: u64,
+    pub kernel: String,
+    /// Runnable tasks of others just before the run: above 0.3 the figures are noisy.
+    pub load_1m: f64,
+}
+
+impl Machine {
+    pub fn read() -> Machine {
+        let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let cpu = cpuinfo.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            (name.trim() == "model name").then(|| value.trim().to_owned())
+        });
+        let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        Machine {
+            cores: std::thread::available_parallelism().map_or(0, usize::from),
+            cpu: cpu.unwrap_or_else(|| "unknown".into()),
+            memory_mib: kib_of("/proc/meminfo", "MemTotal:") / 1024,
+            kernel: fs::read_to_string("/proc/sys/kernel/osrelease")
+                .unwrap_or_default()
+                .trim()
+                .into(),
+            load_1m: load.split(' ').next().and_then(|it| it.parse().ok()).unwrap_or(f64::NAN),
+        }
+    }
+}
+
+/// The highest peak that was forgotten.
+static HIGHEST_MIB: AtomicU64 = AtomicU64::new(0);
+
+/// Begins a new peak of resident memory.
+pub fn forget_peak() {
+    HIGHEST_MIB.fetch_max(peak_mib(), Ordering::Relaxed);
+    // Not every container may; the peak is then that of the whole run.
+    let _ = fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The peak of resident memory since [`forget_peak`], MiB.
+pub fn peak_mib() -> u64 {
+    kib_of("/proc/self/status", "VmHWM:") / 1024
+}
+
+/// The peak of the whole run, MiB.
+pub fn highest_mib() -> u64 {
+    HIGHEST_MIB.load(Ordering::Relaxed).max(peak_mib())
+}
+
+/// Bytes that this process has caused to be written to disks.
+pub fn written_bytes() -> u64 {
+    number_of("/proc/self/io", "write_bytes:")
+}
+
+fn kib_of(path: &str, name: &str) -> u64 {
+    number_of(path, name)
+}
+
+fn number_of(path: &str, name: &str) -> u64 {
+    let text = fs::read_to_string(path).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+/// Seconds of processor time of the threads that live now, by name; threads of one kind together.
+pub fn thread_seconds() -> BTreeMap<String, f64> {
+    let mut seconds = BTreeMap::new();
+    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return seconds };
+    for task in tasks.flatten() {
+        let read = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+        let name = read("comm").trim().trim_end_matches(|it: char| it.is_ascii_digit()).to_owned();
+        let ns: f64 =
+            read("schedstat").split(' ').next().and_then(|it| it.parse().ok()).unwrap_or(0.0);
+        *seconds.entry(name).or_insert(0.0) += ns / 1e9;
+    }
+    seconds
+}
+
+/// The bytes of everything in a folder, as allocated on the disk.
+pub fn folder_bytes(dir: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt as _;
+    let Ok(entries) = fs::read_dir(dir) else { return 0 };
+    entries
+        .flatten()
+        .map(|entry| match entry.metadata() {
+            Ok(meta) if meta.is_dir() => folder_bytes(&entry.path()),
+            Ok(meta) => meta.blocks() * 512,
+            Err(_) => 0,
+        })
+        .sum()
+}
