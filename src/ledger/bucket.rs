@@ -9,8 +9,8 @@
 //! An object's floor is a row of generation 0; its name belongs to its first row.
 
 use cenotaph_core::{
-    Covers, Entry, EntryFlags, EventHash, Fingerprint, Generation, NameHash, ObjectId, ScopeHash,
-    State, TombstoneNo, Version,
+    Covers, Entry, EntryFlags, EventHash, Fingerprint, Generation, NameHash, ObjectId,
+    ObjectRecord, ScopeHash, State, TombstoneNo, Version,
 };
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
@@ -87,21 +87,33 @@ impl<'a> Bucket<'a> {
         is_its.then(|| self.object_at(first).0)
     }
 
+    /// One object without its name.
+    pub(super) fn record(&self, object: &ObjectId) -> Option<ObjectRecord> {
+        let first = self.first_row_of(object);
+        let is_its = first < self.rows() && self.key(first)[..32] == object.0;
+        is_its.then(|| self.record_at(first).0)
+    }
+
     /// The object whose first row this is, and the row after its last.
     fn object_at(&self, first: usize) -> (ObjectRows, usize) {
+        let (record, next) = self.record_at(first);
+        (ObjectRows { record, name: self.name(first) }, next)
+    }
+
+    fn record_at(&self, first: usize) -> (ObjectRecord, usize) {
         let object = &self.key(first)[..32];
-        let mut rows = ObjectRows { name: self.name(first), ..ObjectRows::default() };
+        let mut record = ObjectRecord::default();
         let mut row = first;
         while row < self.rows() && self.key(row)[..32] == *object {
             let generation = u32::from_be_bytes(bytes_at(self.key(row), 32));
             if generation == 0 {
-                rows.record.floor = self.value_floor(row);
+                record.floor = self.value_floor(row);
             } else {
-                rows.record.generations.push((Generation(generation), self.entry(row)));
+                record.generations.push((Generation(generation), self.entry(row)));
             }
             row += 1;
         }
-        (rows, row)
+        (record, row)
     }
 
     /// Every object, ascending.
@@ -243,6 +255,7 @@ fn pack_flags(flags: EntryFlags) -> u8 {
         | u8::from(flags.has_requests) << 2
         | u8::from(flags.terminal) << 3
         | u8::from(flags.scope_restored) << 4
+        | u8::from(flags.older_tombstones) << 5
 }
 
 fn unpack_flags(flags: u8) -> EntryFlags {
@@ -252,6 +265,7 @@ fn unpack_flags(flags: u8) -> EntryFlags {
         has_requests: flags & 1 << 2 != 0,
         terminal: flags & 1 << 3 != 0,
         scope_restored: flags & 1 << 4 != 0,
+        older_tombstones: flags & 1 << 5 != 0,
     }
 }
 
@@ -270,7 +284,7 @@ mod tests {
             erased_through: Covers::from_number(u64::MAX - version),
             partition: 3,
             tombstone: (version > 2).then_some(TombstoneNo(version)),
-            flags: unpack_flags(1 << (bit % 5)),
+            flags: unpack_flags(1 << (bit % 6)),
         }
     }
 

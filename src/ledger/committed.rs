@@ -2,11 +2,13 @@
 //! writer changes it, frame by frame.
 
 use cenotaph_core::{
-    Cursor, Cursors, KeyHash, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote, Tombstone,
-    TombstoneNo,
+    Cursor, Cursors, KeyHash, Note, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote,
+    Tombstone, TombstoneNo,
 };
+use hashbrown::HashMap;
 use roaring::RoaringTreemap;
 
+use super::draft::Changed;
 use super::error::LedgerError;
 use super::state::{BarrierBook, Books, DestinationBook, from_ranges};
 use super::table::{KeptTombstone, Tables};
@@ -60,7 +62,7 @@ impl Committed {
     /// # Errors
     /// [`LedgerError::ViewDamaged`] if the view does not hold what it should.
     pub fn object(&self, object: &ObjectId) -> Result<Option<ObjectRecord>, LedgerError> {
-        Ok(self.reader.object(object, &self.tables)?.map(|rows| rows.record))
+        Ok(self.reader.record(object, &self.tables)?)
     }
 
     /// The deletion requests of a key that changed nothing.
@@ -94,6 +96,32 @@ impl Committed {
         )
         .map_err(|error| missing(&format!("has an unusable name: {error}")))?;
         Ok(NamedTombstone { tombstone, key, parent })
+    }
+
+    /// A tombstone without its names.
+    pub(super) fn marker(&self, number: TombstoneNo) -> Result<Tombstone, LedgerError> {
+        let kept = self.reader.tombstone(number, &self.tables)?;
+        let missing = || LedgerError::ViewDamaged(format!("tombstone {number} is missing"));
+        kept.map(|kept| kept.tombstone).ok_or_else(missing)
+    }
+
+    /// Takes in a synced batch of the stream: its records, whose changes of objects are given added
+    /// up, so that they need not be looked up again.
+    pub(super) fn apply_batch(
+        &mut self,
+        records: &[Record],
+        objects: HashMap<ObjectId, Changed>,
+    ) -> Result<(), LedgerError> {
+        for record in records {
+            self.books.apply(record);
+            if !matches!(record, Record::Note(Note::Accepted(_))) {
+                self.tables.apply(record, &self.reader)?;
+            }
+        }
+        for (object, Changed { record, name }) in objects {
+            self.tables.put(object, record, &name);
+        }
+        Ok(())
     }
 
     /// Whether a tombstone belongs to a barrier's scope. One whose collection has no name counts as

@@ -1,11 +1,12 @@
 //! A batch of the stream, decided: what the next frame will say. Nothing here is shown to anybody
 //! before that frame is synced.
 
+use bytestring::ByteString;
 use cenotaph_core::decide::{Decided, Known, PastEvent, Verdict, accept};
 use cenotaph_core::{
     AcceptedNote, BarrierRequest, Change, Cursor, Cursors, Entry, EventHash, Fact, Identified, Ids,
     KeyHash, Note, ObjectId, ObjectRecord, OnConflict, Op, Position, QuarantineNote,
-    QuarantineReason, Record, RequestNote, ScopeHash, Tombstone, TombstoneNo,
+    QuarantineReason, Record, RequestNote, ScopeHash, State, Tombstone, TombstoneNo,
 };
 use hashbrown::{HashMap, HashSet};
 
@@ -19,6 +20,14 @@ use super::rules::{Rules, Ruling};
 /// these is decided by its version, which refuses it all the same.
 const MAX_PAST_TOMBSTONES: usize = 64;
 
+/// An object that a batch changes.
+pub(super) struct Changed {
+    /// Its generations, as they are after the batch.
+    pub(super) record: ObjectRecord,
+    /// Its name.
+    pub(super) name: ByteString,
+}
+
 /// A batch under decision.
 pub(super) struct Draft<'a> {
     committed: &'a Committed,
@@ -27,7 +36,7 @@ pub(super) struct Draft<'a> {
     records: Vec<Record>,
     accepted: Vec<Identified>,
     counts: Counts,
-    objects: HashMap<ObjectId, ObjectRecord>,
+    objects: HashMap<ObjectId, Changed>,
     tombstones: HashMap<TombstoneNo, Tombstone>,
     requests: HashMap<KeyHash, Vec<PastEvent>>,
     barriers: HashMap<String, Option<EventHash>>,
@@ -46,6 +55,8 @@ pub(super) enum Drafted {
         accepted: Vec<Identified>,
         /// One count a record of the stream.
         counts: Counts,
+        /// The objects that it changes, as they are after it: what the records say, added up.
+        objects: HashMap<ObjectId, Changed>,
     },
     /// Nothing of it: a record stands in the way.
     Stopped(Stopped),
@@ -80,8 +91,8 @@ impl<'a> Draft<'a> {
         }
         let IngestBatch { partition, cursor, proof, .. } = batch;
         self.note(Note::Ingested { partition, cursor, proof });
-        let Draft { records, accepted, counts, .. } = self;
-        Ok(Drafted::Whole { records, accepted, counts })
+        let Draft { records, accepted, counts, objects, .. } = self;
+        Ok(Drafted::Whole { records, accepted, counts, objects })
     }
 
     fn item(&mut self, item: Item) -> Result<Option<IngestStop>, LedgerError> {
@@ -148,6 +159,7 @@ impl<'a> Draft<'a> {
             let number = TombstoneNo(self.last_tombstone.0 + 1);
             self.last_tombstone = number;
             entry.tombstone = Some(number);
+            entry.flags.older_tombstones = previous.is_some();
             self.name_collection(change, ids);
             let tombstone = Tombstone {
                 number,
@@ -231,12 +243,13 @@ impl<'a> Draft<'a> {
             position,
         }));
         record.set(ids.key.generation, entry);
-        self.objects.insert(ids.key.object, record);
+        let name = change.key.object.clone();
+        self.objects.insert(ids.key.object, Changed { record, name });
     }
 
     fn record_of(&self, object: &ObjectId) -> Result<ObjectRecord, LedgerError> {
         match self.objects.get(object) {
-            Some(record) => Ok(record.clone()),
+            Some(changed) => Ok(changed.record.clone()),
             None => Ok(self.committed.object(object)?.unwrap_or_default()),
         }
     }
@@ -265,11 +278,16 @@ impl<'a> Draft<'a> {
         entry: &Entry,
         past: &mut Vec<PastEvent>,
     ) -> Result<(), LedgerError> {
+        // The last accepted change of a removed entry is its deletion: the entry remembers that
+        // event itself.
+        if entry.state == State::Removed && !entry.flags.older_tombstones {
+            return Ok(());
+        }
         let mut next = entry.tombstone;
         while let (Some(number), true) = (next, past.len() < MAX_PAST_TOMBSTONES) {
             let tombstone = match self.tombstones.get(&number) {
                 Some(tombstone) => tombstone.clone(),
-                None => self.committed.tombstone(number)?.tombstone,
+                None => self.committed.marker(number)?,
             };
             past.push(PastEvent { event: tombstone.event, fingerprint: tombstone.fingerprint });
             next = tombstone.previous;

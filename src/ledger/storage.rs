@@ -119,6 +119,7 @@ pub struct Storage {
     identity: Identity,
     options: Options,
     running: Option<Running>,
+    spare: Option<Table>,
     _lock: Lock,
 }
 
@@ -171,8 +172,17 @@ impl Storage {
         let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
         let OpenedView { view, meta, state, digest, .. } = view;
         let tables = Tables { active: Table::with_room_for(options.table_objects), frozen: None };
-        let storage =
-            Storage { journal, view, meta, digest, identity, options, running: None, _lock: lock };
+        let storage = Storage {
+            journal,
+            view,
+            meta,
+            digest,
+            identity,
+            options,
+            running: None,
+            spare: None,
+            _lock: lock,
+        };
         Ok(Opened { storage, tables, state, view_mark, report })
     }
 
@@ -242,7 +252,8 @@ impl Storage {
             return Err(CheckpointError::Busy);
         }
         self.journal.rotate()?;
-        let fresh = Table::with_room_for(self.options.table_objects);
+        let room = self.options.table_objects;
+        let fresh = self.spare.take().unwrap_or_else(|| Table::with_room_for(room));
         let table = Arc::new(std::mem::replace(&mut tables.active, fresh));
         tables.frozen = Some(Arc::clone(&table));
         let work = Work {
@@ -278,8 +289,12 @@ impl Storage {
         self.meta = Some(done.meta);
         self.digest = done.digest;
         self.view.directory.write().extend(done.changed);
-        // The directory holds it now.
-        tables.frozen = None;
+        *self.view.last_chunk.lock() = None;
+        // The directory holds it now. Its room serves the next one.
+        self.spare = tables.frozen.take().and_then(|frozen| Arc::try_unwrap(frozen).ok());
+        if let Some(spare) = &mut self.spare {
+            spare.clear();
+        }
         Ok(Checkpointing::Finished(done.report))
     }
 }

@@ -67,6 +67,14 @@ impl Table {
         Table { objects, ..Table::default() }
     }
 
+    /// Empty again, with the room that it has.
+    pub(super) fn clear(&mut self) {
+        self.objects.clear();
+        self.tombstones.clear();
+        self.confirmations.clear();
+        self.requests.clear();
+    }
+
     /// How many objects.
     #[must_use]
     pub fn objects(&self) -> usize {
@@ -137,6 +145,17 @@ impl Tables {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes in an object as it is now.
+    pub(super) fn put(&mut self, object: ObjectId, record: ObjectRecord, name: &str) {
+        match self.active.objects.get_mut(&object) {
+            Some(rows) => rows.record = record,
+            None => {
+                let rows = ObjectRows { record, name: Some(Box::from(name)) };
+                self.active.objects.insert(object, rows);
+            }
+        }
     }
 
     /// From the newest to the oldest.

@@ -11,8 +11,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cenotaph_core::{ConfirmedFact, DestinationNo, KeyHash, ObjectId, RequestNote, TombstoneNo};
-use parking_lot::RwLock;
+use cenotaph_core::{
+    ConfirmedFact, DestinationNo, KeyHash, ObjectId, ObjectRecord, RequestNote, TombstoneNo,
+};
+use parking_lot::{Mutex, RwLock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
@@ -75,12 +77,15 @@ impl Meta {
 pub(super) const FORMAT: u32 = 1;
 
 pub(super) type Directory = BTreeMap<ObjectId, Arc<[u8]>>;
+/// The chunk of tombstones that was read last.
+pub(super) type LastChunk = Arc<Mutex<Option<(u64, Arc<Vec<KeptTombstone>>)>>>;
 
 /// The view, opened.
 #[derive(Clone)]
 pub(super) struct View {
     pub(super) tree: sled::Db,
     pub(super) directory: Arc<RwLock<Directory>>,
+    pub(super) last_chunk: LastChunk,
     file: PathBuf,
 }
 
@@ -104,7 +109,12 @@ impl View {
             .cache_capacity(cache_bytes)
             .flush_every_ms(None)
             .open()?;
-        let view = View { tree, directory: Arc::default(), file: dir.join("db") };
+        let view = View {
+            tree,
+            directory: Arc::default(),
+            last_chunk: Arc::default(),
+            file: dir.join("db"),
+        };
         let meta = match view.tree.get(META)? {
             Some(bytes) => Some(decode::<Meta>(&bytes, "the meta record")?),
             None => None,
@@ -154,7 +164,11 @@ impl View {
     }
 
     pub(super) fn reader(&self) -> Reader {
-        Reader { tree: self.tree.clone(), directory: Arc::clone(&self.directory) }
+        Reader {
+            tree: self.tree.clone(),
+            directory: Arc::clone(&self.directory),
+            last_chunk: Arc::clone(&self.last_chunk),
+        }
     }
 
     pub(super) fn size_on_disk(&self) -> u64 {
@@ -223,6 +237,7 @@ pub(super) fn state_key(checkpoint: u64, chunk: u32) -> Vec<u8> {
 pub struct Reader {
     tree: sled::Db,
     directory: Arc<RwLock<Directory>>,
+    last_chunk: LastChunk,
 }
 
 impl Reader {
@@ -243,6 +258,23 @@ impl Reader {
         Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).object(object)))
     }
 
+    /// The same without the name.
+    ///
+    /// # Errors
+    /// [`ViewError`] if it cannot be read.
+    pub fn record(
+        &self,
+        object: &ObjectId,
+        tables: &Tables,
+    ) -> Result<Option<ObjectRecord>, ViewError> {
+        if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
+            return Ok(Some(rows.record.clone()));
+        }
+        let directory = self.directory.read();
+        let bucket = directory.range(..=object).next_back();
+        Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).record(object)))
+    }
+
     /// A tombstone.
     ///
     /// # Errors
@@ -255,8 +287,20 @@ impl Reader {
         if let Some(kept) = tables.layers().find_map(|table| table.tombstones.get(&number.0)) {
             return Ok(Some(kept.clone()));
         }
-        let chunk = self.tombstone_chunk(number.0 / TOMBSTONES)?;
-        Ok(chunk.into_iter().find(|kept| kept.tombstone.number == number))
+        let chunk = self.shared_chunk(number.0 / TOMBSTONES)?;
+        Ok(chunk.iter().find(|kept| kept.tombstone.number == number).cloned())
+    }
+
+    /// Tombstones are asked for in order: the chunk of the last one serves its neighbours.
+    fn shared_chunk(&self, chunk: u64) -> Result<Arc<Vec<KeptTombstone>>, ViewError> {
+        if let Some((number, kept)) = &*self.last_chunk.lock()
+            && *number == chunk
+        {
+            return Ok(Arc::clone(kept));
+        }
+        let kept = Arc::new(self.tombstone_chunk(chunk)?);
+        *self.last_chunk.lock() = Some((chunk, Arc::clone(&kept)));
+        Ok(kept)
     }
 
     pub(super) fn tombstone_chunk(&self, chunk: u64) -> Result<Vec<KeptTombstone>, ViewError> {

@@ -126,9 +126,14 @@ impl Writer {
         };
         match drafted {
             Drafted::Stopped(stopped) => Ok(Ingested::Stopped(stopped)),
-            Drafted::Whole { records, accepted, counts } => {
+            Drafted::Whole { records, accepted, counts, objects } => {
                 let removed = records.iter().any(is_removal);
-                self.write_quietly(records)?;
+                let chain = self.append(&records)?;
+                self.shared.change(|committed| {
+                    committed.apply_batch(&records, objects)?;
+                    committed.books.chained(chain.frame, chain.last_fact);
+                    Ok::<(), LedgerError>(())
+                })?;
                 self.shared.count(&counts);
                 self.window.push(begins_at, partition, cursor, accepted);
                 self.shared.wake();
@@ -228,10 +233,15 @@ impl Writer {
 
     /// Journals and syncs, then shows. The order is the promise (I4).
     fn write_quietly(&mut self, records: Vec<Record>) -> Result<(), LedgerError> {
+        let chain = self.append(&records)?;
+        self.shared.show(&records, chain)
+    }
+
+    fn append(&mut self, records: &[Record]) -> Result<Chain, LedgerError> {
         let begun = Instant::now();
-        let appended = self.keeping.append(&records)?;
+        let chain = self.keeping.append(records)?;
         metrics::synced(begun.elapsed());
-        self.shared.show(&records, appended)
+        Ok(chain)
     }
 
     fn stop(&mut self, clean: bool) -> Result<(), LedgerError> {
@@ -276,7 +286,6 @@ pub(super) fn apply(
     for record in records {
         committed.apply(record)?;
     }
-    committed.books.last_frame = chain.frame;
-    committed.books.last_fact = chain.last_fact;
+    committed.books.chained(chain.frame, chain.last_fact);
     Ok(())
 }

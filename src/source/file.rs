@@ -96,7 +96,8 @@ impl FileSource {
     /// file that can be read.
     pub fn open(options: FileOptions) -> Result<FileSource, FeedFault> {
         let (file, identity) = identity::open(&options.path)?;
-        let log = Log { options, file, identity, end: Mutex::new(0), standing: Standing::default() };
+        let log =
+            Log { options, file, identity, end: Mutex::new(0), standing: Standing::default() };
         Ok(FileSource { log: Arc::new(log) })
     }
 
@@ -125,7 +126,8 @@ impl Source for FileSource {
         let proved = self.log.prove(cursor.offset, proof);
         self.log.standing.note(&proved);
         let last = proved?;
-        Ok(Box::new(FileReader::new(Arc::clone(&self.log), cursor.offset, last, None)))
+        let reader = FileReader::new(Arc::clone(&self.log), cursor.offset, last, None);
+        Ok(Box::new(reader.leading()))
     }
 
     fn reader(

@@ -28,6 +28,8 @@ pub struct EntryFlags {
     pub terminal: bool,
     /// Removed as a member of a scope, which has been restored since.
     pub scope_restored: bool,
+    /// It has tombstones beside the last one.
+    pub older_tombstones: bool,
 }
 
 /// What the ledger knows of one object key. Never content.

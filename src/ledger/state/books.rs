@@ -89,6 +89,12 @@ impl Books {
         self.destinations.values().filter(move |book| Self::is_attached(book, name))
     }
 
+    /// The chain stands here after a frame.
+    pub fn chained(&mut self, frame: u64, last_fact: (u64, FactHash)) {
+        self.last_frame = frame;
+        self.last_fact = last_fact;
+    }
+
     /// Takes in one record.
     pub fn apply(&mut self, record: &Record) {
         match record {

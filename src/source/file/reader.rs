@@ -19,6 +19,8 @@ pub(super) struct FileReader {
     log: Arc<Log>,
     /// Nothing that begins here or later is read.
     until: Option<u64>,
+    /// It came with a proof: what it finds holds for all who have none.
+    leads: bool,
     block_bytes: usize,
     /// Where the next record begins.
     offset: u64,
@@ -62,6 +64,7 @@ impl FileReader {
     ) -> FileReader {
         FileReader {
             until,
+            leads: false,
             block_bytes: log.options.block_bytes.max(1),
             log,
             offset,
@@ -71,6 +74,11 @@ impl FileReader {
             block_start: offset,
             oversized: false,
         }
+    }
+
+    /// The same, for the reader that came with a proof.
+    pub(super) fn leading(self) -> FileReader {
+        FileReader { leads: true, ..self }
     }
 
     /// The same, for a reader that is after few bytes only.
@@ -142,6 +150,9 @@ impl FileReader {
 
     /// Reads on, where the block holds no complete line any more.
     fn fill(&mut self) -> Result<Filled, FeedFault> {
+        if !self.leads {
+            self.log.proved()?;
+        }
         let length = self.log.length()?;
         self.log.reaches(self.until.unwrap_or(self.offset).max(self.offset), length)?;
         if self.oversized && length < self.block_end() {
@@ -261,9 +272,11 @@ impl PartitionReader for FileReader {
             // call meets the fault again.
             Err(_) if !records.is_empty() => Ok(self.batch(records, false)),
             Err(fault) => {
-                let found = Err::<(), _>(fault.clone());
-                self.log.standing.note(&found);
-                Err(fault)
+                let found = Err(fault);
+                if self.leads {
+                    self.log.standing.note(&found);
+                }
+                found
             }
         }
     }
