@@ -86,8 +86,10 @@ impl Ingest {
 
     fn read(&mut self) -> Result<(), Halt> {
         let PartitionInfo { partition, feed, epoch } = self.partition.clone();
-        let (cursor, proof) = self.ledger.feed_met(partition, feed, epoch)?;
+        let (cursor, proof) = self.ledger.ingest_position(partition);
         let mut reader = self.source.read_from(partition, cursor, &proof)?;
+        // Only a feed that has proved to be the one that was read is noted.
+        self.ledger.feed_met(partition, feed, epoch)?;
         self.recovered();
         while !self.stop.is_set() {
             let ReadBounds { max_records, max_bytes, wait } = self.bounds;

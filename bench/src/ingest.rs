@@ -11,7 +11,7 @@ use crate::data::{Keys, Log, Shape, write_log};
 use crate::machine;
 use crate::raw::read_and_parse;
 use crate::report::{Figure, Spread, Target, Value, median_seconds};
-use crate::world::World;
+use crate::world::{self, World};
 use crate::{Plan, say};
 
 /// Distinct objects of the hot log.
@@ -74,18 +74,17 @@ async fn one_pair(
     floor_first: bool,
 ) -> anyhow::Result<()> {
     let folder = tempfile::tempdir_in(log.path.parent().unwrap_or(Path::new("/tmp")))?;
-    let ledger = folder.path().join("ledger");
     if floor_first {
         pairs.floor.push(read_and_parse(&log.path)?);
     }
-    pairs.runs.push(run(&log.path, &ledger, log.bytes).await?);
+    pairs.runs.push(run(&log.path, folder.path(), log.bytes).await?);
     if !floor_first {
         pairs.floor.push(read_and_parse(&log.path)?);
     }
     let Some(replayed) = replayed else { return Ok(()) };
     append_itself(log)?;
     replayed.floor.extend(pairs.floor.last());
-    replayed.runs.push(run(&log.path, &ledger, 2 * log.bytes).await?);
+    replayed.runs.push(run(&log.path, folder.path(), 2 * log.bytes).await?);
     OpenOptions::new().write(true).open(&log.path)?.set_len(log.bytes)?;
     Ok(())
 }
@@ -99,10 +98,12 @@ fn append_itself(log: &Log) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn run(log: &Path, ledger: &Path, end: u64) -> anyhow::Result<Run> {
+async fn run(log: &Path, folder: &Path, end: u64) -> anyhow::Result<Run> {
     machine::forget_peak();
     let written = machine::written_bytes();
-    let world = World::start(log, ledger, Vec::new()).await?;
+    let plan = world::plan(log, folder, &[])?;
+    let ledger = plan.ledger.dir.clone();
+    let world = World::start(plan).await?;
     let opening = world.opening;
     let running = world.ingested(end).await?;
     let threads = machine::thread_seconds();
@@ -113,7 +114,7 @@ async fn run(log: &Path, ledger: &Path, end: u64) -> anyhow::Result<Run> {
         opening,
         peak_mib: machine::peak_mib(),
         written: machine::written_bytes() - written,
-        ledger_bytes: machine::folder_bytes(ledger),
+        ledger_bytes: machine::folder_bytes(&ledger),
         threads,
     })
 }

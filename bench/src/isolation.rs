@@ -2,20 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
+use cenotaph::pipeline::turn::MakeConnector;
 use cenotaph::supervisor::DestinationPlan;
-use cenotaph_conformance::{Call, Faults, FaultyFactory, Mode};
-use cenotaph_connector::{Fault, Owner};
-use serde_json::json;
+use cenotaph_conformance::{Call, Faults, Faulty, Mode};
+use cenotaph_connector::{Connector, Fault, Owner};
 
 use crate::data::{Keys, Log, Shape, write_log};
 use crate::report::{Figure, Spread, Target, Value, median_seconds};
-use crate::world::{self, World};
+use crate::world::{self, TantivyWay, World};
 use crate::{Plan, say};
 
 const GOOD: [&str; 2] = ["search", "cache"];
+const THIRD: &str = "third";
 const TEXT_BYTES: usize = 800;
 
 /// What the third destination does.
@@ -24,6 +24,19 @@ enum Third {
     Absent,
     Hangs,
     Fails,
+}
+
+impl Third {
+    /// What happens to its writes.
+    fn mode(self) -> Mode {
+        match self {
+            Third::Absent => Mode::Pass,
+            Third::Hangs => Mode::Hang,
+            Third::Fails => {
+                Mode::Fail(Fault::retriable(Owner::Destination, "it is down", "bring it up"))
+            }
+        }
+    }
 }
 
 const ALL: [Third; 3] = [Third::Absent, Third::Hangs, Third::Fails];
@@ -61,13 +74,18 @@ pub async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 async fn run(third: Third, log: &Log, folder: &Path) -> anyhow::Result<BTreeMap<String, Duration>> {
     let dir = tempfile::tempdir_in(folder)?;
     let [index, cache] = GOOD;
-    let mut destinations = vec![
-        world::tantivy(dir.path(), world::pipeline(index, "tantivy"), json!({}))?,
-        world::memory(dir.path(), world::pipeline(cache, "memory")),
-    ];
+    let mut destinations =
+        vec![world::tantivy(index, TantivyWay::default())?, world::memory(cache)];
+    destinations.extend((third != Third::Absent).then(|| world::memory(THIRD)));
+    let mut plan = world::plan(&log.path, dir.path(), &destinations)?;
     let faults = Faults::default();
-    destinations.extend(bad(third, dir.path(), &faults));
-    let world = World::start(&log.path, &dir.path().join("ledger"), destinations).await?;
+    faults.always(Call::Apply, third.mode());
+    let spoilt = |destination: DestinationPlan| match &*destination.settings.name {
+        THIRD => spoil(destination, &faults),
+        _ => destination,
+    };
+    plan.destinations = plan.destinations.into_iter().map(spoilt).collect();
+    let world = World::start(plan).await?;
     let arrived = world.arrived(&GOOD, log.bytes).await?;
     // Else the worker would wait for what hangs, until it gives up.
     faults.clear();
@@ -75,18 +93,13 @@ async fn run(third: Third, log: &Log, folder: &Path) -> anyhow::Result<BTreeMap<
     Ok(arrived)
 }
 
-fn bad(third: Third, dir: &Path, faults: &Faults) -> Option<DestinationPlan> {
-    let mode = match third {
-        Third::Absent => return None,
-        Third::Hangs => Mode::Hang,
-        Third::Fails => {
-            Mode::Fail(Fault::retriable(Owner::Destination, "it is down", "bring it up"))
-        }
-    };
-    faults.always(Call::Apply, mode);
-    let factory = FaultyFactory::new(Box::new(cenotaph_memory::Memory), faults.clone());
-    let settings = world::pipeline("third", "memory");
-    Some(world::destination(dir, Arc::new(factory), settings, json!({})))
+/// Makes a destination fail to a script.
+fn spoil(destination: DestinationPlan, faults: &Faults) -> DestinationPlan {
+    let DestinationPlan { settings, make } = destination;
+    let faults = faults.clone();
+    let make: MakeConnector =
+        Box::new(move || Ok(Box::new(Faulty::new(make()?, faults.clone())) as Box<dyn Connector>));
+    DestinationPlan { settings, make }
 }
 
 fn figure(times: &Times, third: Third, word: &str, name: &str, log: &Log) -> Figure {

@@ -14,7 +14,7 @@ use cenotaph_core::TombstoneNo;
 use crate::data::{Keys, Log, Random, Shape, deletion, write_log};
 use crate::machine;
 use crate::report::{Figure, Latency, Target, Value};
-use crate::world::{self, World, cursor};
+use crate::world::{self, TantivyWay, World, cursor};
 use crate::{Plan, say};
 
 const INDEX: &str = "search";
@@ -108,9 +108,8 @@ pub async fn behind(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
 }
 
 async fn start(log: &Log, folder: &Path) -> anyhow::Result<World> {
-    let index = world::tantivy(folder, world::pipeline(INDEX, "tantivy"), serde_json::json!({}))?;
-    let cache = world::memory(folder, world::pipeline(CACHE, "memory"));
-    World::start(&log.path, &folder.join("ledger"), vec![index, cache]).await
+    let destinations = [world::tantivy(INDEX, TantivyWay::default())?, world::memory(CACHE)];
+    World::start(world::plan(&log.path, folder, &destinations)?).await
 }
 
 /// Deletes objects, each once, and waits for each gate.

@@ -114,12 +114,6 @@ impl Figure {
         self.details.insert(name.into(), value);
         self
     }
-
-    #[must_use]
-    pub fn with_all(mut self, details: BTreeMap<String, f64>) -> Figure {
-        self.details.extend(details);
-        self
-    }
 }
 
 impl Target {

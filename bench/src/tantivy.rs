@@ -5,14 +5,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use cenotaph::pipeline::PipelineSettings;
-use serde_json::json;
-
 use crate::data::{Keys, Log, Shape, write_log};
 use crate::machine;
 use crate::raw::{RawRun, RawSettings, index};
 use crate::report::{Figure, Spread, Target, Value, median_seconds};
-use crate::world::{self, World};
+use crate::world::{self, TantivyWay, World};
 use crate::{Plan, say};
 
 /// Words in an upsert, so that a line is about 1 KB.
@@ -27,24 +24,23 @@ pub const RAW_BEST: RawSettings =
 #[derive(Debug, Clone, Copy)]
 struct Way {
     name: &'static str,
-    /// Of the connector; none for its defaults.
-    threads: Option<usize>,
-    max_commit: Option<Duration>,
+    settings: TantivyWay,
     target: Option<f64>,
 }
 
+const LIKE_RAW: TantivyWay =
+    TantivyWay { indexing: Some((RAW_BEST.threads, RAW_BEST.heap_bytes)), max_commit: None };
+
 const WAYS: [Way; 3] = [
-    Way { name: "as shipped", threads: None, max_commit: None, target: None },
     Way {
-        name: "threads and heap of the raw program",
-        threads: Some(2),
-        max_commit: None,
-        target: Some(0.85),
+        name: "as shipped",
+        settings: TantivyWay { indexing: None, max_commit: None },
+        target: None,
     },
+    Way { name: "threads and heap of the raw program", settings: LIKE_RAW, target: Some(0.85) },
     Way {
         name: "the same, commits of up to 5 s",
-        threads: Some(2),
-        max_commit: Some(Duration::from_secs(5)),
+        settings: TantivyWay { max_commit: Some(Duration::from_secs(5)), ..LIKE_RAW },
         target: None,
     },
 ];
@@ -121,7 +117,7 @@ fn raw(log: &Log, folder: &Path) -> anyhow::Result<RawRun> {
 
 async fn ingest_alone(log: &Log, folder: &Path) -> anyhow::Result<Duration> {
     let dir = tempfile::tempdir_in(folder)?;
-    let world = World::start(&log.path, &dir.path().join("ledger"), Vec::new()).await?;
+    let world = World::start(world::plan(&log.path, dir.path(), &[])?).await?;
     let took = world.ingested(log.bytes).await?;
     world.stop().await?;
     Ok(took)
@@ -129,16 +125,9 @@ async fn ingest_alone(log: &Log, folder: &Path) -> anyhow::Result<Duration> {
 
 async fn through(way: &Way, log: &Log, folder: &Path) -> anyhow::Result<Run> {
     let dir = tempfile::tempdir_in(folder)?;
-    let defaults = world::pipeline(NAME, "tantivy");
-    let max_commit = way.max_commit.unwrap_or(defaults.max_commit);
-    let settings = PipelineSettings { max_commit, ..defaults };
-    let more = match way.threads {
-        Some(threads) => json!({ "threads": threads, "heap_bytes": RAW_BEST.heap_bytes }),
-        None => json!({}),
-    };
     machine::forget_peak();
-    let destination = world::tantivy(dir.path(), settings, more)?;
-    let world = World::start(&log.path, &dir.path().join("ledger"), vec![destination]).await?;
+    let destination = world::tantivy(NAME, way.settings)?;
+    let world = World::start(world::plan(&log.path, dir.path(), &[destination])?).await?;
     let arrived = world.arrived(&[NAME], log.bytes).await?;
     let running = arrived.get(NAME).copied().unwrap_or_default();
     let threads = machine::thread_seconds();

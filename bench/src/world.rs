@@ -1,23 +1,15 @@
-//! The worker as the product runs it, over folders that go away: the source, the rules and the bounds
-//! that a configuration without a word about them gives.
+//! The worker as the product runs it, from configuration files, over folders that go away. What a
+//! file here does not say is as it is for everybody.
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::fmt::Write as _;
+use std::fs;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
-use cenotaph::api::ApiOptions;
-use cenotaph::envelope::Decoder;
-use cenotaph::ingest::ReadBounds;
-use cenotaph::ledger::{LedgerOptions, Rules, UnknownCollections};
-use cenotaph::pipeline::PipelineSettings;
-use cenotaph::source::{FileOptions, FileSource, SharedSource};
-use cenotaph::supervisor::{DestinationPlan, Running, Worker, WorkerPlan, connector_maker};
-use cenotaph_connector::{Destination, Factory};
-use cenotaph_core::{CollectionPolicy, EvidenceLevel, Lifecycle};
-use serde_json::{Value, json};
+use anyhow::bail;
+use cenotaph::config::Config;
+use cenotaph::supervisor::{Running, Worker, WorkerPlan};
 
 use crate::data::{DOCS, HOT};
 
@@ -35,13 +27,8 @@ pub struct World {
 }
 
 impl World {
-    /// Starts the worker of this log and this ledger. Time counts from when ingest begins.
-    pub async fn start(
-        log: &Path,
-        ledger: &Path,
-        destinations: Vec<DestinationPlan>,
-    ) -> anyhow::Result<World> {
-        let plan = plan(log, ledger, destinations)?;
+    /// Starts a worker. Time counts from when ingest begins.
+    pub async fn start(plan: WorkerPlan) -> anyhow::Result<World> {
         let opened = Instant::now();
         let worker = Worker::start(plan).await?;
         // The last thing that a start does is to start ingest.
@@ -113,99 +100,67 @@ pub fn cursor(running: &Running, name: &str) -> u64 {
     book.and_then(|book| book.cursors.get(&0)).map_or(0, |cursor| cursor.offset)
 }
 
-fn plan(
+/// One destination's file.
+pub struct DestinationFile {
+    pub name: &'static str,
+    pub toml: String,
+}
+
+/// A worker of this log, with everything that it keeps in `folder`, and these destinations.
+pub fn plan(
     log: &Path,
-    ledger: &Path,
-    destinations: Vec<DestinationPlan>,
+    folder: &Path,
+    destinations: &[DestinationFile],
 ) -> anyhow::Result<WorkerPlan> {
-    let options = FileOptions { poll: Duration::from_millis(10), ..FileOptions::new(log) };
-    let source: SharedSource = Arc::new(FileSource::open(options)?);
-    Ok(WorkerPlan {
-        source,
-        decoder: Decoder::default(),
-        bounds: ReadBounds {
-            max_records: 1_000,
-            max_bytes: 1 << 20,
-            wait: Duration::from_millis(100),
-        },
-        ledger: LedgerOptions {
-            dir: ledger.to_path_buf(),
-            cache_bytes: 64 << 20,
-            checkpoint_objects: 250_000,
-        },
-        rules: rules(),
-        window_bytes: 64 << 20,
-        destinations,
-        api: ApiOptions {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            max_body_bytes: 1 << 20,
-            max_wait: Duration::from_secs(60),
-            max_waiters: 1_000,
-        },
-    })
-}
-
-fn rules() -> Rules {
-    let hot = CollectionPolicy { lifecycle: Lifecycle::Versioned, ..CollectionPolicy::default() };
-    Rules {
-        collections: [(DOCS.into(), CollectionPolicy::default()), (HOT.into(), hot)].into(),
-        unknown_collections: UnknownCollections::Quarantine,
-        quarantine_max: 10_000,
-        requests_kept: Duration::from_secs(90 * 86_400),
-        ..Rules::default()
+    let files = folder.join("destinations");
+    fs::create_dir_all(&files)?;
+    for DestinationFile { name, toml } in destinations {
+        fs::write(files.join(format!("{name}.toml")), toml)?;
     }
+    let main = folder.join("cenotaph.toml");
+    let log = toml_text(log);
+    let worker = format!(
+        "[source]\nkind = \"file\"\npath = {log}\n[collections.{DOCS}]\n\
+         [collections.{HOT}]\nlifecycle = \"versioned\"\n"
+    );
+    fs::write(&main, worker)?;
+    Ok(cenotaph::wire::plan(Config::load(&main)?)?)
 }
 
-/// The pipeline of a destination whose file says nothing of batches.
-pub fn pipeline(name: &str, connector: &str) -> PipelineSettings {
-    PipelineSettings {
-        name: name.into(),
-        connector: connector.into(),
-        collections: vec![DOCS.into()],
-        confirm: EvidenceLevel::Absent,
-        owner: "bench".into(),
-        settle: Duration::from_secs(30),
-        max_records: 5_000,
-        max_bytes: 8 << 20,
-        max_wait: Duration::from_millis(200),
-        max_commit: Duration::from_millis(250),
-        retry_initial: Duration::from_millis(200),
-        retry_max: Duration::from_secs(60),
-        owed_max: 10_000,
+/// A path as TOML text.
+fn toml_text(path: &Path) -> String {
+    format!("'{}'", path.display())
+}
+
+/// How a tantivy destination differs from the one that says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TantivyWay {
+    /// Indexing threads, and the memory of all of them.
+    pub indexing: Option<(usize, usize)>,
+    /// The longest a commit should take.
+    pub max_commit: Option<Duration>,
+}
+
+/// A tantivy destination with the payload's fields of the logs here.
+pub fn tantivy(name: &'static str, way: TantivyWay) -> anyhow::Result<DestinationFile> {
+    let mut toml = of("tantivy");
+    if let Some(time) = way.max_commit {
+        write!(toml, "[batch]\nmax_commit = \"{}ms\"\n", time.as_millis())?;
     }
+    if let Some((threads, heap_bytes)) = way.indexing {
+        write!(toml, "[settings]\nthreads = {threads}\nheap_bytes = {heap_bytes}\n")?;
+    }
+    for (field, kind) in [("title", "text"), ("body", "text"), ("year", "integer")] {
+        write!(toml, "[settings.fields.{field}]\ntype = \"{kind}\"\n")?;
+    }
+    Ok(DestinationFile { name, toml })
 }
 
-/// A tantivy destination in a folder. `more` joins the connector's settings.
-pub fn tantivy(
-    folder: &Path,
-    settings: PipelineSettings,
-    more: Value,
-) -> anyhow::Result<DestinationPlan> {
-    let mut connector = json!({
-        "fields": {
-            "title": {"type": "text"},
-            "body": {"type": "text"},
-            "year": {"type": "integer"},
-        },
-    });
-    let fields = connector.as_object_mut().context("an object")?;
-    fields.extend(more.as_object().cloned().unwrap_or_default());
-    Ok(destination(folder, Arc::new(cenotaph_tantivy::Tantivy), settings, connector))
+/// A memory destination.
+pub fn memory(name: &'static str) -> DestinationFile {
+    DestinationFile { name, toml: of("memory") }
 }
 
-/// A memory destination; its folder is only its name.
-pub fn memory(folder: &Path, settings: PipelineSettings) -> DestinationPlan {
-    destination(folder, Arc::new(cenotaph_memory::Memory), settings, json!({}))
-}
-
-/// A destination of this factory.
-pub fn destination(
-    folder: &Path,
-    factory: Arc<dyn Factory>,
-    settings: PipelineSettings,
-    connector: Value,
-) -> DestinationPlan {
-    let data_dir = folder.join(&settings.name);
-    let destination = Destination { name: settings.name.clone(), data_dir };
-    DestinationPlan { settings, make: connector_maker(factory, destination, connector) }
+fn of(connector: &str) -> String {
+    format!("connector = \"{connector}\"\ncollections = [\"{DOCS}\"]\nowner = \"bench\"\n")
 }

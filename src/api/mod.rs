@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
 use axum::routing::get;
 use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
-use tower_http::limit::RequestBodyLimitLayer;
 
 pub use views::{Asked, object as object_view};
 
@@ -94,7 +94,7 @@ fn router(context: Context, options: &ApiOptions) -> Router {
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
         .layer(axum::middleware::from_fn(guard::same_host))
-        .layer(RequestBodyLimitLayer::new(options.max_body_bytes))
+        .layer(DefaultBodyLimit::max(options.max_body_bytes))
         .layer(tower::limit::GlobalConcurrencyLimitLayer::new(MAX_REQUESTS))
         .with_state(context)
 }

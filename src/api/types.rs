@@ -164,8 +164,9 @@ pub struct BarrierView {
     pub unproven: Vec<String>,
 }
 
-/// A scope's name.
+/// A scope's name. An unknown part is refused: one that is left out makes the scope wider.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct ScopeView {
     /// The tenant.
     pub tenant: String,

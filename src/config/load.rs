@@ -15,7 +15,10 @@ use super::errors::{Collector, ConfigError, ConfigErrors, of_file};
 use super::file::{CollectionTable, DestinationFile, RuleTable, WorkerFile};
 use super::interpolate::interpolate;
 use super::walk::{check, suggest};
-use super::{ApiConfig, Config, DestinationConfig, LedgerConfig, SourceConfig, UnknownCollections};
+use super::{
+    ApiConfig, Config, DestinationConfig, LedgerConfig, SourceConfig, SourceKind,
+    UnknownCollections,
+};
 use crate::envelope::Defaults;
 use crate::ledger::{self, Rules};
 use crate::pipeline::PipelineSettings;
@@ -340,6 +343,8 @@ fn assemble(
     destinations: Vec<DestinationConfig>,
 ) -> Config {
     let WorkerFile { source, ledger, api, .. } = worker;
+    // There is one kind; the types refuse every other word.
+    let SourceKind::File = source.kind;
     let text = |text: Option<String>| text.map(ByteString::from);
     Config {
         file: path.to_owned(),

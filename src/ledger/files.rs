@@ -109,8 +109,3 @@ pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes(bytes_at(bytes, at))
 }
-
-/// A little-endian u16 at `at`.
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_le_bytes(bytes_at(bytes, at))
-}

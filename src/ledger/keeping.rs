@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use cenotaph_core::{FactHash, Record};
 
-use super::checkpoint::{CheckpointError, Checkpointing, Progress};
+use super::checkpoint::{CheckpointError, CheckpointReport, Checkpointing, Progress};
 use super::error::LedgerError;
 use super::journal::JournalError;
 use super::shared::Shared;
@@ -63,7 +63,7 @@ impl Keeping {
                     }
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                Checkpointing::Finished(_) => {}
+                Checkpointing::Finished(report) => told(&report),
                 Checkpointing::Idle => return Ok(()),
             }
         }
@@ -89,7 +89,7 @@ impl Keeping {
                     self.watch(&progress);
                     std::thread::sleep(Duration::from_millis(1));
                 }
-                Checkpointing::Finished(_) => {}
+                Checkpointing::Finished(report) => told(&report),
             }
         }
     }
@@ -106,12 +106,18 @@ impl Keeping {
         if quiet && !self.told_quiet {
             tracing::error!(
                 step = ?progress.step,
+                buckets = progress.buckets,
                 quiet_seconds = progress.quiet_for.as_secs(),
                 "the checkpoint shows no progress; the journal suffices to start the worker again"
             );
         }
         self.told_quiet = quiet;
     }
+}
+
+fn told(report: &CheckpointReport) {
+    let CheckpointReport { checkpoint, buckets, segments } = *report;
+    tracing::debug!(checkpoint, buckets, segments, "a checkpoint was made");
 }
 
 fn encode(books: &Books) -> Result<Vec<u8>, LedgerError> {

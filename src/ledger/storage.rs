@@ -193,8 +193,8 @@ impl Storage {
     }
 
     /// After the last frame of the journal.
-    #[must_use]
-    pub fn mark(&self) -> Mark {
+    #[cfg(test)]
+    fn mark(&self) -> Mark {
         self.journal.mark()
     }
 
@@ -202,12 +202,6 @@ impl Storage {
     #[must_use]
     pub fn reader(&self) -> Reader {
         self.view.reader()
-    }
-
-    /// The size of the view, in bytes.
-    #[must_use]
-    pub fn view_bytes(&self) -> u64 {
-        self.view.size_on_disk()
     }
 
     /// The frames after `from`, in order.

@@ -170,10 +170,6 @@ impl View {
             last_chunk: Arc::clone(&self.last_chunk),
         }
     }
-
-    pub(super) fn size_on_disk(&self) -> u64 {
-        self.tree.size_on_disk().unwrap_or(0)
-    }
 }
 
 /// sled takes a snapshot that was never finished for the newest one, and then does not open.

@@ -128,7 +128,13 @@ impl Feed {
         if let Place::Window { sequence, passed } = self.place {
             match self.window.get(sequence) {
                 Next::Chunk(chunk) => {
-                    return Ok(Some(from_chunk(&chunk, sequence, passed, cursors, max_records)));
+                    return Ok(Some(from_chunk(
+                        &chunk,
+                        sequence,
+                        passed,
+                        cursors,
+                        (max_records, max_bytes),
+                    )));
                 }
                 Next::CaughtUp => return Ok(None),
                 Next::FallenOut => self.place = Place::Source(None),
@@ -211,14 +217,24 @@ fn caught_up(ingested: &Cursors, cursors: &Cursors) -> bool {
         .all(|(partition, at)| cursors.get(partition).copied().unwrap_or_default() >= *at)
 }
 
+/// How many of these fit into one call; at least one, whatever its size.
+fn fitting(changes: &[Identified], max_records: usize, max_bytes: usize) -> usize {
+    let mut bytes = 0;
+    let fits = |identified: &&Identified| {
+        bytes += identified.change.payload.as_ref().map_or(0, bytes::Bytes::len);
+        bytes <= max_bytes
+    };
+    changes.iter().take(max_records).take_while(fits).count().max(1).min(changes.len())
+}
+
 fn from_chunk(
     chunk: &Chunk,
     sequence: u64,
     passed: usize,
     cursors: &Cursors,
-    max_records: usize,
+    (max_records, max_bytes): (usize, usize),
 ) -> Batch {
-    let taken = (passed + max_records).min(chunk.changes.len());
+    let taken = passed + fitting(&chunk.changes[passed..], max_records, max_bytes);
     let all = taken == chunk.changes.len();
     let read_until = cursors.get(&chunk.partition).copied().unwrap_or_default();
     let changes: Vec<Held> = chunk.changes[passed..taken]

@@ -243,6 +243,10 @@ impl Standing {
         inner.parked.push(parked);
     }
 
+    pub(super) fn is_parked(&self, position: Position) -> bool {
+        self.inner.lock().parked.iter().any(|known| known.position == position)
+    }
+
     pub(super) fn unpark(&self, position: Position) {
         self.inner.lock().parked.retain(|known| known.position != position);
     }

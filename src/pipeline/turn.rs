@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cenotaph_connector::{Connector, SettingsError};
-use cenotaph_core::DestinationNo;
+use cenotaph_core::{DestinationNo, Position};
 use tokio::sync::watch;
 
 use super::backoff::Backoff;
@@ -63,6 +63,8 @@ pub struct Pipeline {
     removals_backoff: Backoff,
     changes_wait: Option<Instant>,
     changes_backoff: Backoff,
+    /// When positions that are held back are looked at again, if nothing else brings it up.
+    owed_due: Instant,
 }
 
 impl Pipeline {
@@ -79,6 +81,7 @@ impl Pipeline {
             removals_backoff: backoff.clone(),
             changes_wait: None,
             changes_backoff: backoff,
+            owed_due: Instant::now(),
         }
     }
 
@@ -138,11 +141,14 @@ impl Pipeline {
             session.after_unclean_stop,
         );
         let mut revision = self.wiring.ledger.subscribe();
-        self.try_owed(&mut session, &mut late).await?;
+        self.try_owed(&mut session, &mut late, Owed::All).await?;
         while !self.wiring.stop.is_set() {
             revision.borrow_and_update();
             let removed = self.removals(&mut session, &mut late).await?;
             let changed = self.changes(&mut session, &mut late).await?;
+            if !session.owed.is_empty() && self.owed_due <= Instant::now() {
+                self.try_owed(&mut session, &mut late, Owed::Held).await?;
+            }
             self.commit_if_due(&mut session, changed).await?;
             if !removed && !changed {
                 self.wait(&session, &mut revision).await;
@@ -188,7 +194,7 @@ impl Pipeline {
             self.removals_wait = None;
             // What was planned before these were removed is planned anew; what was held for them
             // may go.
-            self.try_owed(session, late).await?;
+            self.try_owed(session, late, Owed::Held).await?;
         }
         Ok(turn.confirmed > 0)
     }
@@ -244,8 +250,16 @@ impl Pipeline {
 
     /// Reads owed positions again: those held back for a removal that may be confirmed now, and,
     /// after a restart, those that were parked.
-    async fn try_owed(&mut self, session: &mut Session, late: &mut LateWrites) -> Result<(), Lost> {
-        let positions: Vec<_> = session.owed.iter().copied().collect();
+    async fn try_owed(
+        &mut self,
+        session: &mut Session,
+        late: &mut LateWrites,
+        which: Owed,
+    ) -> Result<(), Lost> {
+        self.owed_due = Instant::now() + self.wiring.settings.retry_max.min(OWED_EVERY);
+        let standing = Arc::clone(&self.wiring.standing);
+        let wanted = |position: &Position| which == Owed::All || !standing.is_parked(*position);
+        let positions: Vec<_> = session.owed.iter().copied().filter(wanted).collect();
         for position in positions {
             match self.wiring.feed.owed(position) {
                 Ok(Some(batch)) => {
@@ -333,6 +347,7 @@ impl Pipeline {
             self.removals_wait.filter(|at| *at > now),
             self.changes_wait.filter(|at| *at > now),
             self.wiring.standing.earliest_due().filter(|at| *at > now),
+            (!session.owed.is_empty()).then_some(self.owed_due).filter(|at| *at > now),
         ];
         let until = wake.into_iter().flatten().min().unwrap_or(now + LONGEST_SLEEP);
         let until = until.min(now + LONGEST_SLEEP);
@@ -352,6 +367,18 @@ impl Pipeline {
         }
     }
 }
+
+/// Which owed positions are read again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owed {
+    /// All: a destination that was opened anew may take what it refused.
+    All,
+    /// Those that are held back for a removal, or for a request of unknown outcome.
+    Held,
+}
+
+/// How often positions that are held back are looked at again.
+const OWED_EVERY: Duration = Duration::from_secs(1);
 
 /// The most changes of one commit.
 const MAX_COMMIT_RECORDS: usize = 100_000;
