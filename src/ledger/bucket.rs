@@ -275,7 +275,7 @@ mod tests {
 
     fn entry(version: u64, parent: bool, bit: u8) -> Entry {
         Entry {
-            state: if version % 2 == 0 { State::Live } else { State::Removed },
+            state: if version.is_multiple_of(2) { State::Live } else { State::Removed },
             version: Version::new(version).ok(),
             event: EventHash([version as u8; 16]),
             fingerprint: Fingerprint([bit; 16]),

@@ -13,7 +13,7 @@ use roaring::RoaringTreemap;
 
 use super::committed::Committed;
 use super::error::LedgerError;
-use super::proposal::{LookProposal, LookedAt, OpenedDestination};
+use super::proposal::{Judged, LookProposal, LookedAt, OpenedDestination};
 use super::state::{DestinationBook, to_ranges};
 
 /// Attaches a destination to collections that it is not attached to yet. Their earlier tombstones
@@ -171,7 +171,7 @@ pub(super) fn committed_note(
 pub(super) fn looked(
     committed: &Committed,
     look: &LookProposal,
-) -> Result<(Vec<(TombstoneNo, Judgement)>, Vec<Record>), LedgerError> {
+) -> Result<(Judged, Vec<Record>), LedgerError> {
     let book = book(committed, look.destination)?;
     let mut judged = Vec::with_capacity(look.findings.len());
     let mut confirmed = RoaringTreemap::new();

@@ -168,7 +168,6 @@ impl Ledger {
     // The committed state.
 
     /// The committed state. Held for short: the writer shows nothing meanwhile.
-    #[must_use]
     pub fn read(&self) -> RwLockReadGuard<'_, Committed> {
         self.shared.read()
     }

@@ -13,6 +13,8 @@ use tokio::sync::oneshot;
 use super::error::LedgerError;
 
 /// One record of the stream, ready to be decided.
+// Nearly all are changes: a box each would cost more than the room it saves.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 pub enum Item {
     /// A change of an object.
@@ -171,6 +173,9 @@ pub enum BarrierAnswer {
     Taken,
 }
 
+/// What the writer makes of each tombstone that was looked for.
+pub type Judged = Vec<(TombstoneNo, Judgement)>;
+
 pub(super) type Reply<T> = oneshot::Sender<Result<T, LedgerError>>;
 
 /// A proposal and where its answer goes.
@@ -192,7 +197,7 @@ pub(super) enum Proposal {
         owed: BTreeSet<Position>,
         reply: Reply<()>,
     },
-    Looked(LookProposal, Reply<Vec<(TombstoneNo, Judgement)>>),
+    Looked(LookProposal, Reply<Judged>),
     Barrier(BarrierProposal, Reply<BarrierAnswer>),
     FeedMet {
         partition: u32,

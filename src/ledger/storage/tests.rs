@@ -134,7 +134,7 @@ fn name(object: &ObjectId) -> String {
 fn accepted(number: u32, generation: u32, version: u64, floor: u32) -> Record {
     let object = id(number);
     let entry = Entry {
-        state: if version % 3 == 0 { State::Removed } else { State::Live },
+        state: if version.is_multiple_of(3) { State::Removed } else { State::Live },
         version: Version::new(version).ok(),
         event: EventHash([version as u8; 16]),
         fingerprint: Fingerprint([1; 16]),
