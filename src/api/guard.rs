@@ -1,7 +1,9 @@
 //! Only who means this host is answered: a name that some page made point here is not it, and
 //! neither is a page of another origin.
 
-use axum::extract::Request;
+use std::time::Duration;
+
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -12,6 +14,19 @@ use super::errors::ApiError;
 pub(super) async fn same_host(request: Request, next: Next) -> Result<Response, ApiError> {
     check(request.headers())?;
     Ok(next.run(request).await)
+}
+
+/// Gives a request up that takes too long: one whose body stays away, most of all.
+pub(super) async fn within(
+    State(longest): State<Duration>,
+    request: Request,
+    next: Next,
+) -> Result<Response, ApiError> {
+    tokio::time::timeout(longest, next.run(request)).await.map_err(|_| {
+        let message = format!("the request took longer than {} s", longest.as_secs());
+        let suggestion = "send the whole body at once, and wait in shorter slices";
+        ApiError::new(StatusCode::REQUEST_TIMEOUT, "request.timeout", message, suggestion)
+    })
 }
 
 fn check(headers: &HeaderMap) -> Result<(), ApiError> {

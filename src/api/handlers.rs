@@ -42,6 +42,19 @@ pub(super) struct TombstoneQuery {
     wait: Option<String>,
 }
 
+/// The same, with the object's name.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NamedQuery {
+    tenant: String,
+    collection: String,
+    object: String,
+    generation: Option<u32>,
+    event_id: Option<String>,
+    min_version: Option<u64>,
+    wait: Option<String>,
+}
+
 /// What may be asked about a list.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -92,8 +105,26 @@ pub(super) async fn tombstone(
     path: ObjectPath,
     query: Result<Query<TombstoneQuery>, QueryRejection>,
 ) -> Answer<TombstoneView> {
-    let query = query?.0;
-    let asked = asked(&context, path?.0, &query)?;
+    answer_tombstone(context, path?.0, query?.0).await
+}
+
+/// The same for a name that no path can hold: `.` and `..` would climb.
+pub(super) async fn tombstone_by_name(
+    State(context): State<Context>,
+    query: Result<Query<NamedQuery>, QueryRejection>,
+) -> Answer<TombstoneView> {
+    let NamedQuery { tenant, collection, object, generation, event_id, min_version, wait } =
+        query?.0;
+    let query = TombstoneQuery { generation, event_id, min_version, wait };
+    answer_tombstone(context, (tenant, collection, object), query).await
+}
+
+async fn answer_tombstone(
+    context: Context,
+    name: (String, String, String),
+    query: TombstoneQuery,
+) -> Answer<TombstoneView> {
+    let asked = asked(&context, name, &query)?;
     let wait = parse_wait(query.wait.as_deref())?;
     // A log that is at fault keeps nobody from asking what was read of it.
     let end = marks(&context);

@@ -30,6 +30,9 @@ use crate::supervisor::Running;
 /// The most requests that are worked on at once, those that wait included.
 const MAX_REQUESTS: usize = 1_024;
 
+/// What a request may take beside what it may wait.
+const ANSWER: Duration = Duration::from_secs(5);
+
 /// Where the API listens, and its limits.
 #[derive(Debug, Clone)]
 pub struct ApiOptions {
@@ -84,6 +87,7 @@ fn router(context: Context, options: &ApiOptions) -> Router {
         .route("/metrics", get(handlers::metrics))
         .route("/v1/status", get(handlers::status))
         .route("/v1/tombstones", get(handlers::tombstones))
+        .route("/v1/tombstone", get(handlers::tombstone_by_name))
         .route("/v1/tombstones/{tenant}/{collection}/{object}", get(handlers::tombstone))
         .route("/v1/objects/{tenant}/{collection}/{object}/state", get(handlers::object_state))
         .route("/v1/barriers", get(handlers::barriers).post(handlers::make_barrier))
@@ -94,6 +98,7 @@ fn router(context: Context, options: &ApiOptions) -> Router {
         .fallback(handlers::not_found)
         .method_not_allowed_fallback(handlers::method_not_allowed)
         .layer(axum::middleware::from_fn(guard::same_host))
+        .layer(axum::middleware::from_fn_with_state(options.max_wait + ANSWER, guard::within))
         .layer(DefaultBodyLimit::max(options.max_body_bytes))
         .layer(tower::limit::GlobalConcurrencyLimitLayer::new(MAX_REQUESTS))
         .with_state(context)

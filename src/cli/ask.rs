@@ -202,13 +202,21 @@ impl Asker {
 fn object_path(object: &ObjectArgs) -> Result<String, Refused> {
     let key = object_key(&object.key).map_err(Refused::Usage)?;
     let generation = object.generation.unwrap_or(key.generation.0);
-    let path = [&key.tenant, &key.collection, &key.object].map(|part| segment(part)).join("/");
+    let parts = [&*key.tenant, &*key.collection, &*key.object];
     let version = object.min_version.map(|version| version.to_string());
     let query = [
         parameter("event_id", object.event.as_deref()),
         parameter("min_version", version.as_deref()),
     ];
-    Ok(format!("/v1/tombstones/{path}?{}generation={generation}", query.concat()))
+    let query = query.concat();
+    // No client sends a path with such a part as it is.
+    if parts.iter().any(|part| matches!(*part, "." | "..")) {
+        let [tenant, collection, object] = parts.map(segment);
+        let name = format!("tenant={tenant}&collection={collection}&object={object}");
+        return Ok(format!("/v1/tombstone?{name}&{query}generation={generation}"));
+    }
+    let path = parts.map(segment).join("/");
+    Ok(format!("/v1/tombstones/{path}?{query}generation={generation}"))
 }
 
 /// A record key; or, where it is none, three plain parts.

@@ -3,7 +3,7 @@
 
 use cenotaph_connector::{Class, Fault, Outcome, Upsert};
 use cenotaph_core::decide::{Candidate, Plan, highest_only, plan};
-use cenotaph_core::{KeyHash, Position, Version};
+use cenotaph_core::{KeyHash, ObjectId, Position, Version};
 
 use super::feed::{Batch, Held};
 use super::late_writes::LateWrites;
@@ -38,7 +38,7 @@ pub struct Lane<'a> {
 
 /// A batch with each change's plan.
 struct Planned {
-    upserts: Vec<(Position, cenotaph_core::ObjectId, Upsert)>,
+    upserts: Vec<(Position, ObjectId, Upsert)>,
     hold: Vec<Position>,
 }
 
@@ -65,7 +65,9 @@ impl Lane<'_> {
         for ((position, object, _), outcome) in planned.upserts.iter().zip(outcomes) {
             match outcome {
                 Ok(()) => self.took(session, *position),
-                Err(fault) if fault.class == Class::Terminal => parked.push((*position, fault)),
+                Err(fault) if fault.class == Class::Terminal => {
+                    parked.push((*position, *object, fault));
+                }
                 Err(fault) => {
                     if fault.class == Class::Uncertain {
                         late.unknown_outcome(*object);
@@ -80,8 +82,8 @@ impl Lane<'_> {
         if session.owed.len() + parked.len() > self.settings.owed_max {
             return Ok(Applied::Full);
         }
-        for (position, fault) in parked {
-            self.park(session, position, &fault);
+        for (position, object, fault) in parked {
+            self.park(session, position, object, &fault);
         }
         if let Some(fault) = again {
             return Ok(Applied::Again(fault));
@@ -162,10 +164,11 @@ impl Lane<'_> {
         }
     }
 
-    fn park(&self, session: &mut Session, position: Position, fault: &Fault) {
+    fn park(&self, session: &mut Session, position: Position, object: ObjectId, fault: &Fault) {
         session.owed.insert(position);
         self.standing.park(Parked {
             position,
+            object,
             reason: fault.to_string(),
             owner: fault.owner.word(),
         });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use cenotaph_connector::{Capabilities, Class, Fault};
-use cenotaph_core::Position;
+use cenotaph_core::{ObjectId, Position};
 use parking_lot::Mutex;
 
 /// The state of a destination, in Kafka Connect's words.
@@ -77,6 +77,8 @@ pub struct Attempt {
 pub struct Parked {
     /// Where it stands in the stream.
     pub position: Position,
+    /// Its object.
+    pub object: ObjectId,
     /// Why; never content.
     pub reason: String,
     /// Who can mend it.
@@ -243,8 +245,10 @@ impl Standing {
         inner.parked.push(parked);
     }
 
-    pub(super) fn is_parked(&self, position: Position) -> bool {
-        self.inner.lock().parked.iter().any(|known| known.position == position)
+    /// The object of a parked change, if the one at this position is parked.
+    pub(super) fn parked_object(&self, position: Position) -> Option<ObjectId> {
+        let inner = self.inner.lock();
+        inner.parked.iter().find(|known| known.position == position).map(|known| known.object)
     }
 
     pub(super) fn unpark(&self, position: Position) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cenotaph_connector::{Connector, SettingsError};
-use cenotaph_core::{DestinationNo, Position};
+use cenotaph_core::{DestinationNo, ObjectId, Position, TombstoneNo};
 use tokio::sync::watch;
 
 use super::backoff::Backoff;
@@ -147,7 +147,7 @@ impl Pipeline {
             let removed = self.removals(&mut session, &mut late).await?;
             let changed = self.changes(&mut session, &mut late).await?;
             if !session.owed.is_empty() && self.owed_due <= Instant::now() {
-                self.try_owed(&mut session, &mut late, Owed::Held).await?;
+                self.try_owed(&mut session, &mut late, Owed::HeldOrOf(&[])).await?;
             }
             self.commit_if_due(&mut session, changed).await?;
             if !removed && !changed {
@@ -194,9 +194,18 @@ impl Pipeline {
             self.removals_wait = None;
             // What was planned before these were removed is planned anew; what was held for them
             // may go.
-            self.try_owed(session, late, Owed::Held).await?;
+            let removed = self.objects_of(&numbers)?;
+            self.try_owed(session, late, Owed::HeldOrOf(&removed)).await?;
         }
         Ok(turn.confirmed > 0)
+    }
+
+    fn objects_of(&self, numbers: &[u64]) -> Result<Vec<ObjectId>, LedgerError> {
+        let object = |number: &u64| {
+            let named = self.wiring.ledger.tombstone(TombstoneNo(*number))?;
+            Ok(named.tombstone.key.object)
+        };
+        numbers.iter().map(object).collect()
     }
 
     /// Works on the next batch of changes. Answers whether there was one.
@@ -254,11 +263,14 @@ impl Pipeline {
         &mut self,
         session: &mut Session,
         late: &mut LateWrites,
-        which: Owed,
+        which: Owed<'_>,
     ) -> Result<(), Lost> {
         self.owed_due = Instant::now() + self.wiring.settings.retry_max.min(OWED_EVERY);
         let standing = Arc::clone(&self.wiring.standing);
-        let wanted = |position: &Position| which == Owed::All || !standing.is_parked(*position);
+        let wanted = |position: &Position| match (which, standing.parked_object(*position)) {
+            (Owed::All, _) | (_, None) => true,
+            (Owed::HeldOrOf(removed), Some(object)) => removed.contains(&object),
+        };
         let positions: Vec<_> = session.owed.iter().copied().filter(wanted).collect();
         for position in positions {
             match self.wiring.feed.owed(position) {
@@ -370,11 +382,12 @@ impl Pipeline {
 
 /// Which owed positions are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Owed {
+enum Owed<'a> {
     /// All: a destination that was opened anew may take what it refused.
     All,
-    /// Those that are held back for a removal, or for a request of unknown outcome.
-    Held,
+    /// Those that are held back for a removal, or for a request of unknown outcome; and those that
+    /// are parked, if their object was removed: that settles them.
+    HeldOrOf(&'a [ObjectId]),
 }
 
 /// How often positions that are held back are looked at again.
