@@ -1,14 +1,13 @@
 //! Ingest without a destination: reading, parsing, hashing, deciding, journalling and syncing a log,
 //! against only reading and parsing it.
 
-use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::data::{Keys, Log, Shape, write_log};
-use crate::machine;
+use crate::machine::{self, ThreadSeconds};
 use crate::raw::read_and_parse;
 use crate::report::{Figure, Spread, Target, Value, median_seconds};
 use crate::world::{self, World};
@@ -28,7 +27,7 @@ struct Run {
     peak_mib: u64,
     written: u64,
     ledger_bytes: u64,
-    threads: BTreeMap<String, f64>,
+    threads: ThreadSeconds,
 }
 
 /// All pairs of one kind of log.
@@ -101,12 +100,13 @@ fn append_itself(log: &Log) -> anyhow::Result<()> {
 async fn run(log: &Path, folder: &Path, end: u64) -> anyhow::Result<Run> {
     machine::forget_peak();
     let written = machine::written_bytes();
+    let before = ThreadSeconds::now();
     let plan = world::plan(log, folder, &[])?;
     let ledger = plan.ledger.dir.clone();
     let world = World::start(plan).await?;
     let opening = world.opening;
     let running = world.ingested(end).await?;
-    let threads = machine::thread_seconds();
+    let threads = ThreadSeconds::now().since(&before);
     let stopping = world.stop().await?;
     Ok(Run {
         running,
@@ -140,10 +140,8 @@ fn figures(name: &str, log: &Log, pairs: &Pairs, at_least: f64, aim: f64) -> Vec
         .with("opening ms", middle(|run| run.opening) * 1e3)
         .with("peak MiB", last.peak_mib as f64)
         .with("written B/change", last.written as f64 / log.lines as f64);
-    for (thread, seconds) in &last.threads {
-        if each(*seconds) >= 0.01 {
-            figure = figure.with(format!("cpu {thread} us/change"), each(*seconds));
-        }
+    for (thread, us) in last.threads.each(log.lines) {
+        figure = figure.with(format!("cpu {thread} us/change"), us);
     }
     let settled_figure =
         Figure::new(format!("{name}, settled"), Value::Ratio(ratios(settled)), Some(target))

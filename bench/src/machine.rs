@@ -76,17 +76,37 @@ fn number_of(path: &str, name: &str) -> u64 {
 }
 
 /// Seconds of processor time of the threads that live now, by name; threads of one kind together.
-pub fn thread_seconds() -> BTreeMap<String, f64> {
-    let mut seconds = BTreeMap::new();
-    let Ok(tasks) = fs::read_dir("/proc/self/task") else { return seconds };
-    for task in tasks.flatten() {
-        let read = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
-        let name = read("comm").trim().trim_end_matches(|it: char| it.is_ascii_digit()).to_owned();
-        let ns: f64 =
-            read("schedstat").split(' ').next().and_then(|it| it.parse().ok()).unwrap_or(0.0);
-        *seconds.entry(name).or_insert(0.0) += ns / 1e9;
+#[derive(Debug, Clone, Default)]
+pub struct ThreadSeconds(BTreeMap<String, f64>);
+
+impl ThreadSeconds {
+    pub fn now() -> ThreadSeconds {
+        let mut seconds = BTreeMap::new();
+        for task in fs::read_dir("/proc/self/task").into_iter().flatten().flatten() {
+            let read = |file: &str| fs::read_to_string(task.path().join(file)).unwrap_or_default();
+            let name = read("comm");
+            let name = name.trim().trim_end_matches(|it: char| it.is_ascii_digit()).to_owned();
+            let ns: Option<f64> =
+                read("schedstat").split(' ').next().and_then(|it| it.parse().ok());
+            *seconds.entry(name).or_insert(0.0) += ns.unwrap_or(0.0) / 1e9;
+        }
+        ThreadSeconds(seconds)
     }
-    seconds
+
+    /// What was spent since then.
+    pub fn since(&self, before: &ThreadSeconds) -> ThreadSeconds {
+        let less = |(name, seconds): (&String, &f64)| {
+            (name.clone(), seconds - before.0.get(name).copied().unwrap_or(0.0))
+        };
+        ThreadSeconds(self.0.iter().map(less).collect())
+    }
+
+    /// Microseconds for each of so many things, where it is worth telling.
+    pub fn each(&self, count: u64) -> impl Iterator<Item = (&str, f64)> {
+        let each = move |seconds: f64| seconds * 1e6 / count as f64;
+        let all = self.0.iter().map(move |(name, seconds)| (name.as_str(), each(*seconds)));
+        all.filter(|(_, us)| *us >= 0.02)
+    }
 }
 
 /// The bytes of everything in a folder, as allocated on the disk.

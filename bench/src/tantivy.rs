@@ -1,12 +1,11 @@
 //! A search index through cenotaph, against a program that reads the same log and does nothing but
 //! fill the same index.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::data::{Keys, Log, Shape, write_log};
-use crate::machine;
+use crate::machine::{self, ThreadSeconds};
 use crate::raw::{RawRun, RawSettings, index};
 use crate::report::{Figure, Spread, Target, Value, median_seconds};
 use crate::world::{self, TantivyWay, World};
@@ -51,7 +50,7 @@ struct Run {
     running: Duration,
     settled: Duration,
     peak_mib: u64,
-    threads: BTreeMap<String, f64>,
+    threads: ThreadSeconds,
     commits: u64,
 }
 
@@ -126,11 +125,12 @@ async fn ingest_alone(log: &Log, folder: &Path) -> anyhow::Result<Duration> {
 async fn through(way: &Way, log: &Log, folder: &Path) -> anyhow::Result<Run> {
     let dir = tempfile::tempdir_in(folder)?;
     machine::forget_peak();
+    let before = ThreadSeconds::now();
     let destination = world::tantivy(NAME, way.settings)?;
     let world = World::start(world::plan(&log.path, dir.path(), &[destination])?).await?;
     let arrived = world.arrived(&[NAME], log.bytes).await?;
     let running = arrived.get(NAME).copied().unwrap_or_default();
-    let threads = machine::thread_seconds();
+    let threads = ThreadSeconds::now().since(&before);
     let commits = commits(&world);
     let settled = running + world.stop().await?;
     Ok(Run { running, settled, peak_mib: machine::peak_mib(), threads, commits })
@@ -166,11 +166,8 @@ fn figure(way: &Way, runs: &[Run], raws: &[RawRun], alone: &[Duration], log: &Lo
             .with("ingest alone docs/s", rate(median_seconds(alone)))
             .with("docs/commit", log.lines as f64 / last.commits.max(1) as f64)
             .with("peak MiB", last.peak_mib as f64);
-    for (thread, seconds) in &last.threads {
-        let each = seconds * 1e6 / log.lines as f64;
-        if each >= 0.1 {
-            figure = figure.with(format!("cpu {thread} us/doc"), each);
-        }
+    for (thread, us) in last.threads.each(log.lines) {
+        figure = figure.with(format!("cpu {thread} us/doc"), us);
     }
     figure
 }

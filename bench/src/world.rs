@@ -114,7 +114,9 @@ pub fn plan(
 ) -> anyhow::Result<WorkerPlan> {
     let files = folder.join("destinations");
     fs::create_dir_all(&files)?;
-    for DestinationFile { name, toml } in destinations {
+    // A configuration without a destination is refused; this one is left out again below.
+    let placeholder = memory("placeholder");
+    for DestinationFile { name, toml } in destinations.iter().chain([&placeholder]) {
         fs::write(files.join(format!("{name}.toml")), toml)?;
     }
     let main = folder.join("cenotaph.toml");
@@ -124,7 +126,9 @@ pub fn plan(
          [collections.{HOT}]\nlifecycle = \"versioned\"\n"
     );
     fs::write(&main, worker)?;
-    Ok(cenotaph::wire::plan(Config::load(&main)?)?)
+    let mut plan = cenotaph::wire::plan(Config::load(&main)?)?;
+    plan.destinations.retain(|it| it.settings.name != placeholder.name);
+    Ok(plan)
 }
 
 /// A path as TOML text.

@@ -461,3 +461,40 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn verify_finds_what_is_wrong_and_changes_nothing() {
+    let mut bench = Bench::new();
+    bench.options.keep_bytes = 0;
+    let mut open = bench.open().unwrap();
+    fill(&mut bench, &mut open, 0);
+    checkpoint(&mut open).unwrap();
+    fill(&mut bench, &mut open, 200);
+    checkpoint(&mut open).unwrap();
+    fill(&mut bench, &mut open, 400);
+    let dir = bench.dir.path().to_owned();
+    assert!(crate::ledger::verify(&dir).is_err(), "a worker has it");
+    drop(open);
+    let report = crate::ledger::verify(&dir).unwrap();
+    assert!(report.is_sound(), "{report}");
+    assert_eq!((report.tombstones, report.confirmations), (60, 60));
+    assert_eq!((report.segments, report.rewritten_segments), (3, 2));
+    assert_eq!(report.objects, 400, "the last 200 are in the journal only");
+    let last = bench.segments().pop().unwrap();
+    let whole = fs::read(&last).unwrap();
+    for (what, bytes) in [
+        ("a lost end", whole[..whole.len() - 3].to_vec()),
+        (
+            "a flipped byte",
+            whole.iter().enumerate().map(|(at, it)| it ^ u8::from(at == 500)).collect(),
+        ),
+    ] {
+        fs::write(&last, &bytes).unwrap();
+        let report = crate::ledger::verify(&dir).unwrap();
+        assert!(!report.is_sound(), "{what}: {report}");
+        assert_eq!(fs::read(&last).unwrap(), bytes, "{what}: it was changed");
+    }
+    fs::write(&last, &whole).unwrap();
+    fs::remove_file(dir.join("view/db")).unwrap();
+    assert!(!crate::ledger::verify(&dir).unwrap().is_sound(), "an empty view lacks tombstones");
+}
