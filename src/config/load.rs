@@ -51,8 +51,14 @@ impl Config {
     ) -> Result<Config, ConfigErrors> {
         let mut errors = Vec::new();
         let worker: Option<Checked<WorkerFile>> = read(path, env, &mut errors);
-        let Some(worker) = worker else { return Err(ConfigErrors(errors)) };
         let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+        let Some(worker) = worker else {
+            // What is wrong with the destinations' files is told in the same go.
+            for file in destination_files(&folder.join("destinations"), &mut errors) {
+                let _: Option<Checked<DestinationFile>> = read(&file, env, &mut errors);
+            }
+            return Err(ConfigErrors(errors));
+        };
         let rules = rules(&worker.value);
         let listen = listen(&worker, &mut errors);
         let data = folder.join(&worker.value.data_dir);
