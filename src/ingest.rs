@@ -7,7 +7,9 @@ use std::time::Duration;
 use cenotaph_core::Cursor;
 use parking_lot::Mutex;
 
-use crate::ledger::{IngestBatch, IngestStop, Ingested, Ledger, LedgerError, Stopped};
+use crate::ledger::{
+    IngestAnswer, IngestBatch, IngestStop, Ingested, Ledger, LedgerError, Stopped,
+};
 use crate::reading::Reading;
 use crate::source::{Batch, FeedFault, PartitionInfo, PartitionReader, SharedSource};
 use crate::stop::Stop;
@@ -88,28 +90,42 @@ impl Ingest {
         let PartitionInfo { partition, feed, epoch } = self.partition.clone();
         let (cursor, proof) = self.ledger.ingest_position(partition);
         let mut reader = self.source.read_from(partition, cursor, &proof)?;
+        let mut read_to = cursor;
+        let mut under_way: Option<IngestAnswer> = None;
         // Only a feed that has proved to be the one that was read is noted.
         self.ledger.feed_met(partition, feed, epoch)?;
         self.recovered();
         while !self.stop.is_set() {
             let ReadBounds { max_records, max_bytes, wait } = self.bounds;
-            let batch = reader.read_batch(max_records, max_bytes, wait)?;
+            let batch = match reader.read_batch(max_records, max_bytes, wait) {
+                Ok(batch) => batch,
+                Err(fault) => {
+                    // Whoever tries again must find it decided.
+                    answer_of(under_way.take())?;
+                    return Err(fault.into());
+                }
+            };
             self.standing.lock().at_end = batch.at_end;
-            if batch.cursor == self.ledger.ingest_cursor(partition) {
-                continue;
-            }
-            if let Ingested::Stopped(stopped) = self.propose(batch)? {
+            // Decoded while the writer is at the batch before it.
+            let moved = batch.cursor != read_to;
+            let batch = self.decode(batch);
+            if let Some(Ingested::Stopped(stopped)) = answer_of(under_way.take())? {
+                // Read after a record that stands in the way: read again once that is settled.
                 reader = self.go_up_to(&stopped)?;
+                read_to = self.ledger.ingest_cursor(partition);
+            } else if moved {
+                read_to = batch.cursor;
+                under_way = Some(self.ledger.begin_ingest(batch)?);
             }
         }
+        answer_of(under_way.take())?;
         Ok(())
     }
 
-    fn propose(&mut self, batch: Batch) -> Result<Ingested, Halt> {
+    fn decode(&mut self, batch: Batch) -> IngestBatch {
         let Batch { records, cursor, proof, .. } = batch;
         let items = records.into_iter().map(|record| self.reading.item(record)).collect();
-        let partition = self.partition.partition;
-        Ok(self.ledger.ingest(IngestBatch { partition, items, cursor, proof })?)
+        IngestBatch { partition: self.partition.partition, items, cursor, proof }
     }
 
     /// A record stands in the way: decides what is before it, then the partition halts there.
@@ -121,7 +137,8 @@ impl Ingest {
         let (cursor, proof): (Cursor, Vec<u8>) = self.ledger.ingest_position(partition);
         let mut reader = self.source.read_from(partition, cursor, &proof)?;
         let batch = reader.read_batch(stopped.index, self.bounds.max_bytes, self.bounds.wait)?;
-        match self.propose(batch)? {
+        let batch = self.decode(batch);
+        match self.ledger.begin_ingest(batch)?.wait()? {
             Ingested::Decided => Ok(reader),
             Ingested::Stopped(stopped) => Err(Halt::Stopped(describe(&stopped.reason))),
         }
@@ -143,6 +160,11 @@ impl Ingest {
             standing.error = Some(message);
         }
     }
+}
+
+/// Waits for the writer, if a batch is under way.
+fn answer_of(under_way: Option<IngestAnswer>) -> Result<Option<Ingested>, LedgerError> {
+    under_way.map(IngestAnswer::wait).transpose()
 }
 
 fn describe(stop: &IngestStop) -> String {

@@ -251,7 +251,7 @@ impl Worker {
 fn spawn_pipeline(name: &str, wiring: Wiring) -> std::io::Result<JoinHandle<()>> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().enable_io().build()?;
-    let span = tracing::info_span!("destination", name);
+    let span = tracing::info_span!("pipeline", destination = name);
     let mut pipeline = Pipeline::new(wiring);
     std::thread::Builder::new().name(format!("dest-{name}")).spawn(move || {
         let _in_span = span.entered();

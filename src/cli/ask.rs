@@ -70,7 +70,7 @@ impl Asker {
         Ok(Asker { client: Client::new(server)?, output })
     }
 
-    /// `status`: exit code 1 where somebody has to act.
+    /// `status`.
     ///
     /// # Errors
     /// [`Refused`].

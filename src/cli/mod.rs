@@ -35,9 +35,12 @@ pub fn dispatch(cli: Cli) -> ExitCode {
         Command::Check => check::check(&config_path(cli.config.as_deref()), cli.output),
         Command::Ledger(command) => ledger::run(command, cli.config.as_deref(), cli.output),
         Command::Completions { shell } => {
-            let mut out = std::io::stdout().lock();
-            clap_complete::generate(shell, &mut Cli::command(), "cenotaph", &mut out);
-            Exit::Done.into()
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "cenotaph", &mut script);
+            match std::io::Write::write_all(&mut std::io::stdout().lock(), &script) {
+                Ok(()) => Exit::Done.into(),
+                Err(error) => Exit::Failed.say(&format!("cannot print: {error}")),
+            }
         }
         command => ask(command, &cli.server, cli.output),
     }

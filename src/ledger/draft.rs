@@ -84,6 +84,8 @@ impl<'a> Draft<'a> {
     /// Decides a batch: all of it, or nothing if one of its records must stop the partition.
     pub(super) fn decide(mut self, batch: IngestBatch) -> Result<Drafted, LedgerError> {
         self.records.reserve(batch.items.len() + 1);
+        self.objects.reserve(batch.items.len());
+        self.accepted.reserve(batch.items.len());
         for (index, item) in batch.items.into_iter().enumerate() {
             if let Some(reason) = self.item(item)? {
                 return Ok(Drafted::Stopped(Stopped { index, reason }));

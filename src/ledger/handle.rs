@@ -46,6 +46,23 @@ impl std::fmt::Debug for Ledger {
     }
 }
 
+/// The answer to a proposed batch, on its way.
+pub struct IngestAnswer {
+    answer: oneshot::Receiver<Result<Ingested, LedgerError>>,
+    shared: Arc<Shared>,
+}
+
+impl IngestAnswer {
+    /// Waits for it.
+    ///
+    /// # Errors
+    /// [`LedgerError`] if nothing more can be decided.
+    pub fn wait(self) -> Result<Ingested, LedgerError> {
+        let stopped = |_| self.shared.failure().unwrap_or(LedgerError::Stopped);
+        self.answer.blocking_recv().map_err(stopped)?
+    }
+}
+
 impl Ledger {
     pub(super) fn new(proposals: mpsc::Sender<Proposal>, shared: Arc<Shared>) -> Ledger {
         Ledger { proposals, shared }
@@ -53,13 +70,17 @@ impl Ledger {
 
     // Proposals.
 
-    /// Decides a batch of the stream. Durable and shown when it returns. Blocks; for the ingest
-    /// thread.
+    /// Proposes a batch of the stream. It is durable and shown once its answer has come; the next
+    /// one may only be proposed then, because this one may have been stopped. Blocks while the
+    /// writer's queue is full; for the ingest thread.
     ///
     /// # Errors
     /// [`LedgerError`] if nothing more can be decided.
-    pub fn ingest(&self, batch: IngestBatch) -> Result<Ingested, LedgerError> {
-        self.propose_blocking(|reply| Proposal::Ingest(batch, reply))
+    pub fn begin_ingest(&self, batch: IngestBatch) -> Result<IngestAnswer, LedgerError> {
+        let (reply, answer) = oneshot::channel();
+        let proposal = Proposal::Ingest(batch, reply);
+        self.proposals.blocking_send(proposal).map_err(|_| self.stopped())?;
+        Ok(IngestAnswer { answer, shared: Arc::clone(&self.shared) })
     }
 
     /// Meets a feed: answers where ingest goes on there, and the proof that belongs to it. Blocks.

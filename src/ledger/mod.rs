@@ -41,7 +41,7 @@ pub use committed::{Committed, NamedTombstone};
 pub use counts::Counts;
 pub use error::LedgerError;
 pub use gatekeeper::{BarrierBlock, barrier_blocks};
-pub use handle::{Ledger, ObjectView};
+pub use handle::{IngestAnswer, Ledger, ObjectView};
 pub use proposal::{
     BarrierAnswer, BarrierProposal, IngestBatch, IngestStop, Ingested, Item, LookProposal,
     LookedAt, OpenedDestination, Stopped,

@@ -105,8 +105,9 @@ impl Feed {
     pub fn owed(&mut self, position: Position) -> Result<Option<Batch>, ReadAtError> {
         let record = self.source.read_at(position)?;
         let Some(identified) = self.reading.change(record) else { return Ok(None) };
-        // An owed position was accepted when it was decided.
-        let changes = vec![Held { identified, acceptance: Acceptance::Known(true) }];
+        // Read out of its order: only what is current may be written, or an older version would
+        // replace a newer one that was applied meanwhile (I5).
+        let changes = vec![Held { identified, acceptance: Acceptance::Gone }];
         let (partition, cursor) = (position.partition, position.cursor());
         Ok(Some(Batch { changes, partition, cursor, passes: Passes::Read }))
     }

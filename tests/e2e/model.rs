@@ -1,5 +1,5 @@
 //! A naive reference of what the ledger decides, written from the table of verdicts in
-//! `design/1-model.md` and from nothing else: one map, one record after the other.
+//! the model in words and from nothing else: one map, one record after the other.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 

@@ -161,6 +161,7 @@ pub struct Identified {
 pub struct KeyHasher {
     key: HashKey,
     last: Option<LastCollection>,
+    last_source: Option<(String, NameHash)>,
     scratch: Vec<u8>,
 }
 
@@ -191,7 +192,7 @@ impl KeyHasher {
     /// A hasher under `key`.
     #[must_use]
     pub fn new(key: HashKey) -> KeyHasher {
-        KeyHasher { key, last: None, scratch: Vec::with_capacity(256) }
+        KeyHasher { key, last: None, last_source: None, scratch: Vec::with_capacity(256) }
     }
 
     /// All hashes of a change.
@@ -257,9 +258,16 @@ impl KeyHasher {
         ScopeHash(self.hash(Tag::Scope, &parts[..count]))
     }
 
-    /// A source.
+    /// A source. The last one is remembered as well.
     pub fn source(&mut self, source: &str) -> NameHash {
-        NameHash(self.hash(Tag::Source, &[source]))
+        if let Some((last, hash)) = &self.last_source
+            && last == source
+        {
+            return *hash;
+        }
+        let hash = NameHash(self.hash(Tag::Source, &[source]));
+        self.last_source = Some((source.into(), hash));
+        hash
     }
 
     /// What an event means: op, type and payload as received. No payload and an empty one differ.

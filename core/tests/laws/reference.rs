@@ -1,4 +1,4 @@
-//! The verdicts of `1-model.md`, written down a second time: slowly, row by row, in plain numbers.
+//! The verdict table, written down a second time: slowly, row by row, in plain numbers.
 
 use std::collections::BTreeMap;
 
