@@ -21,7 +21,6 @@ use crate::stream::{
 };
 use crate::worker::{Worker, metric_in};
 
-const SEED: u64 = 20_261_130;
 const CHANGES: usize = 6_000;
 const OBJECTS: usize = 250;
 const KILLS: usize = 8;
@@ -30,6 +29,14 @@ const KILLS: usize = 8;
 const CACHED: [&str; 2] = [TERMINAL, VERSIONED];
 
 type Removal = (String, (String, String, String));
+
+/// Another stream and other kills: `CRASH_SEED=7 cargo test --test e2e crash`.
+fn seed() -> u64 {
+    let given = std::env::var("CRASH_SEED").ok().map(|seed| seed.parse().unwrap());
+    let seed = given.unwrap_or(20_261_130);
+    eprintln!("CRASH_SEED={seed}");
+    seed
+}
 
 fn site() -> Site {
     let site = Site::new(TABLES);
@@ -40,12 +47,12 @@ fn site() -> Site {
 
 #[test]
 fn what_was_told_before_a_kill_holds_after_it() {
-    let site = site();
-    let lines = stream(SEED, CHANGES, OBJECTS, Faults::default());
+    let (site, seed) = (site(), seed());
+    let lines = stream(seed, CHANGES, OBJECTS, Faults::default());
     let parts: Vec<&[Line]> = lines.chunks(lines.len().div_ceil(KILLS + 1)).collect();
     let mut model = Model::default();
     let mut promises = Promises::default();
-    let mut draw = Draw::new(SEED);
+    let mut draw = Draw::new(seed);
     for (round, part) in parts[..KILLS].iter().enumerate() {
         part.iter().for_each(|line| model.take(line));
         if round % 3 == 2 {
@@ -81,7 +88,7 @@ fn what_was_told_before_a_kill_holds_after_it() {
     is_as_the_model(&site, &model);
     worker.stop_cleanly();
     holds_no_content(&site);
-    accounts_for_what_it_reads(&site, &mut model);
+    accounts_for_what_it_reads(&site, &mut model, seed + 1);
 }
 
 /// Somewhere between reading, applying, removing and looking.
@@ -335,11 +342,11 @@ fn holds_no_content(site: &Site) {
 }
 
 /// I9: a run counts exactly the lines that it was the first to decide.
-fn accounts_for_what_it_reads(site: &Site, model: &mut Model) {
+fn accounts_for_what_it_reads(site: &Site, model: &mut Model, seed: u64) {
     let worker = site.start();
     worker.caught_up();
     assert_eq!(worker.metric("cenotaph_sink_record_read_total"), 0.0, "all was decided before");
-    let lines = stream(SEED + 1, 800, OBJECTS, Faults::default());
+    let lines = stream(seed, 800, OBJECTS, Faults::default());
     let model_before = model.counts.clone();
     lines.iter().for_each(|line| model.take(line));
     site.append(text(&lines));
