@@ -81,10 +81,15 @@ async fn one_pair(
         pairs.floor.push(read_and_parse(&log.path)?);
     }
     let Some(replayed) = replayed else { return Ok(()) };
+    if floor_first {
+        replayed.floor.push(read_and_parse(&log.path)?);
+    }
     append_itself(log)?;
-    replayed.floor.extend(pairs.floor.last());
     replayed.runs.push(run(&log.path, folder.path(), 2 * log.bytes).await?);
     OpenOptions::new().write(true).open(&log.path)?.set_len(log.bytes)?;
+    if !floor_first {
+        replayed.floor.push(read_and_parse(&log.path)?);
+    }
     Ok(())
 }
 

@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Words in an upsert of the backlog: small changes.
 const SMALL_TEXT_BYTES: usize = 85;
 const TEXT_BYTES: usize = 800;
+/// The longest pause before a deletion while the index is behind.
+const PAUSE_MS: u64 = 300;
 /// The index counts as behind while at least this share of the log is left to apply.
 const STILL_BEHIND: f64 = 0.05;
 
@@ -39,7 +41,7 @@ pub async fn idle(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     };
     let log = write_log(&folder.path().join("changes.jsonl"), &shape)?;
     say(&format!("idle: {} deletions over {} documents", plan.deletions, log.objects));
-    let world = start(&log, folder.path()).await?;
+    let world = start(plan, &log, folder.path()).await?;
     world.arrived(&[INDEX, CACHE], log.bytes).await?;
     let mut deletions = Deletions::new(&world, &log, plan.seed)?;
     let mut times = Vec::new();
@@ -71,7 +73,7 @@ pub async fn behind(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let log = write_log(&folder.path().join("changes.jsonl"), &shape)?;
     say(&format!("behind: an index {} changes behind", log.lines));
     machine::forget_peak();
-    let world = start(&log, folder.path()).await?;
+    let world = start(plan, &log, folder.path()).await?;
     let ingested = world.ingested(log.bytes).await?;
     let mut deletions = Deletions::new(&world, &log, plan.seed)?;
     let running = world.running();
@@ -83,6 +85,8 @@ pub async fn behind(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
         if left < STILL_BEHIND {
             break;
         }
+        // Deletions without a pause would keep the commits short that they may have to wait for.
+        tokio::time::sleep(Duration::from_millis(deletions.random.below(PAUSE_MS))).await;
         let done = ((1.0 - left) * log.objects as f64) as u64;
         if number % 2 == 0 {
             let object = deletions.pick(0, done);
@@ -107,8 +111,9 @@ pub async fn behind(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     Ok(vec![figure("behind, indexed object", indexed), figure("behind, object far ahead", ahead)])
 }
 
-async fn start(log: &Log, folder: &Path) -> anyhow::Result<World> {
-    let destinations = [world::tantivy(INDEX, TantivyWay::default())?, world::memory(CACHE)];
+async fn start(plan: &Plan, log: &Log, folder: &Path) -> anyhow::Result<World> {
+    let way = TantivyWay::default().or_commits_of(plan.max_commit_ms);
+    let destinations = [world::tantivy(INDEX, way)?, world::memory(CACHE)];
     World::start(world::plan(&log.path, folder, &destinations)?).await
 }
 

@@ -15,6 +15,8 @@ pub struct Machine {
     pub cpu: String,
     pub memory_mib: u64,
     pub kernel: String,
+    /// Seconds that the host took from this machine's processors, while it ran.
+    pub stolen_seconds: f64,
     /// Runnable tasks of others just before the run: above 0.3 the figures are noisy.
     pub load_1m: f64,
 }
@@ -35,9 +37,17 @@ impl Machine {
                 .unwrap_or_default()
                 .trim()
                 .into(),
+            stolen_seconds: stolen_seconds(),
             load_1m: load.split(' ').next().and_then(|it| it.parse().ok()).unwrap_or(f64::NAN),
         }
     }
+}
+
+/// Since the machine started, in ticks of 10 ms.
+pub fn stolen_seconds() -> f64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = stat.split_whitespace().nth(8).and_then(|it| it.parse::<f64>().ok());
+    ticks.unwrap_or(0.0) / 100.0
 }
 
 /// The highest peak that was forgotten.

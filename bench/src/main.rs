@@ -37,6 +37,10 @@ pub struct Plan {
     /// Deletions in a hundred changes of `tantivy`'s log.
     #[arg(long, default_value_t = 0)]
     deletes: u64,
+    /// `batch.max_commit` of the tantivy destinations in `tantivy`, `idle` and `behind`, in place of
+    /// what it is by default.
+    #[arg(long)]
+    max_commit_ms: Option<u64>,
     /// Measures only these.
     #[arg(long, value_enum)]
     only: Vec<Name>,
@@ -82,13 +86,14 @@ fn main() -> anyhow::Result<()> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    let machine = Machine::read();
+    let mut machine = Machine::read();
     // The product counts as well; without a recorder its counters would cost nothing.
     let _recorder = cenotaph::metrics::install()?;
     let began = Instant::now();
     let figures = runtime.block_on(measure(&plan))?;
     let seconds = began.elapsed().as_secs_f64();
     let peak_mib = machine::highest_mib();
+    machine.stolen_seconds = machine::stolen_seconds() - machine.stolen_seconds;
     let report = Report { machine, changes: plan.changes, seconds, peak_mib, figures };
     match plan.output {
         Output::Table => print!("{}", report.table()),

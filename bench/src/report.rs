@@ -155,7 +155,8 @@ impl Report {
     pub fn table(&self) -> String {
         let machine = &self.machine;
         let mut out = format!(
-            "{} x {}, {} MiB, Linux {}, load before {:.2}; {} changes, {:.0} s, peak {} MiB\n\n",
+            "{} x {}, {} MiB, Linux {}, load before {:.2}; {} changes, {:.0} s ({:.1} \
+             stolen by the host), peak {} MiB\n\n",
             machine.cores,
             machine.cpu,
             machine.memory_mib,
@@ -163,6 +164,7 @@ impl Report {
             machine.load_1m,
             self.changes,
             self.seconds,
+            machine.stolen_seconds,
             self.peak_mib,
         );
         let mut table = Table::new();

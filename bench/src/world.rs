@@ -145,6 +145,13 @@ pub struct TantivyWay {
     pub max_commit: Option<Duration>,
 }
 
+impl TantivyWay {
+    /// The same, with commits of at most this where it says nothing of them.
+    pub fn or_commits_of(self, ms: Option<u64>) -> TantivyWay {
+        TantivyWay { max_commit: self.max_commit.or(ms.map(Duration::from_millis)), ..self }
+    }
+}
+
 /// A tantivy destination with the payload's fields of the logs here.
 pub fn tantivy(name: &'static str, way: TantivyWay) -> anyhow::Result<DestinationFile> {
     let mut toml = of("tantivy");
