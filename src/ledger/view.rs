@@ -14,12 +14,13 @@ use std::sync::Arc;
 use cenotaph_core::{
     ConfirmedFact, DestinationNo, KeyHash, ObjectId, ObjectRecord, RequestNote, TombstoneNo,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::bucket::{Bucket, contribution};
+use super::directory::Directory;
 use super::files::{FileError, failed};
 use super::frame::{FrameHash, Mark};
 use super::table::{KeptTombstone, ObjectRows, Tables};
@@ -76,7 +77,6 @@ impl Meta {
 /// The format that this version writes.
 pub(super) const FORMAT: u32 = 1;
 
-pub(super) type Directory = BTreeMap<ObjectId, Arc<[u8]>>;
 /// The chunk of tombstones that was read last.
 pub(super) type LastChunk = Arc<Mutex<Option<(u64, Arc<Vec<KeptTombstone>>)>>>;
 
@@ -84,7 +84,6 @@ pub(super) type LastChunk = Arc<Mutex<Option<(u64, Arc<Vec<KeptTombstone>>)>>>;
 #[derive(Clone)]
 pub(super) struct View {
     pub(super) tree: sled::Db,
-    pub(super) directory: Arc<RwLock<Directory>>,
     pub(super) last_chunk: LastChunk,
     file: PathBuf,
 }
@@ -92,6 +91,7 @@ pub(super) struct View {
 /// The view as it was found.
 pub(super) struct OpenedView {
     pub(super) view: View,
+    pub(super) directory: Directory,
     pub(super) meta: Option<Meta>,
     pub(super) state: Vec<(String, Vec<u8>)>,
     /// What the buckets that are there count, which after an unfinished checkpoint is not what the
@@ -111,7 +111,6 @@ impl View {
             .open()?;
         let view = View {
             tree,
-            directory: Arc::default(),
             last_chunk: Arc::default(),
             file: dir.join("db"),
         };
@@ -121,7 +120,7 @@ impl View {
         };
         let checkpoint = meta.map_or(0, |meta| meta.checkpoint);
         let (mut digest, mut expected, mut unfinished) = (0_u64, 0_u64, false);
-        let mut directory = Directory::new();
+        let mut directory = Directory::default();
         for item in view.tree.scan_prefix(b"e") {
             let (key, bytes) = item?;
             let bound: [u8; 32] =
@@ -134,14 +133,13 @@ impl View {
             let newer = bucket.checkpoint() > checkpoint;
             unfinished |= newer;
             expected = expected.wrapping_add(if newer { bucket.replaced() } else { own });
-            directory.insert(bound, Arc::from(&bytes[..]));
+            directory.push(&bound, bytes);
         }
         if meta.map_or(0, |meta| meta.digest) != expected {
             return Err(damaged("a bucket is missing or older than it should be"));
         }
-        *view.directory.write() = directory;
         let state = view.state(meta)?;
-        Ok(OpenedView { view, meta, state, digest, unfinished })
+        Ok(OpenedView { view, directory, meta, state, digest, unfinished })
     }
 
     fn state(&self, meta: Option<Meta>) -> Result<Vec<(String, Vec<u8>)>, ViewError> {
@@ -166,7 +164,6 @@ impl View {
     pub(super) fn reader(&self) -> Reader {
         Reader {
             tree: self.tree.clone(),
-            directory: Arc::clone(&self.directory),
             last_chunk: Arc::clone(&self.last_chunk),
         }
     }
@@ -232,7 +229,6 @@ pub(super) fn state_key(checkpoint: u64, chunk: u32) -> Vec<u8> {
 #[derive(Clone)]
 pub struct Reader {
     tree: sled::Db,
-    directory: Arc<RwLock<Directory>>,
     last_chunk: LastChunk,
 }
 
@@ -249,9 +245,7 @@ impl Reader {
         if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
             return Ok(Some(rows.clone()));
         }
-        let directory = self.directory.read();
-        let bucket = directory.range(..=object).next_back();
-        Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).object(object)))
+        Ok(tables.directory.bucket_of(object).and_then(|bucket| bucket.object(object)))
     }
 
     /// The same without the name.
@@ -266,9 +260,7 @@ impl Reader {
         if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
             return Ok(Some(rows.record.clone()));
         }
-        let directory = self.directory.read();
-        let bucket = directory.range(..=object).next_back();
-        Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).record(object)))
+        Ok(tables.directory.bucket_of(object).and_then(|bucket| bucket.record(object)))
     }
 
     /// A tombstone.
