@@ -1,6 +1,7 @@
 //! Source -> envelope -> writer: reads one partition, for ever, ahead of every destination and held
 //! back by none. Nothing it reads is acted on by anybody before the writer has journalled it.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -91,7 +92,7 @@ impl Ingest {
         let (cursor, proof) = self.ledger.ingest_position(partition);
         let mut reader = self.source.read_from(partition, cursor, &proof)?;
         let mut read_to = cursor;
-        let mut under_way: Option<IngestAnswer> = None;
+        let mut under_way = UnderWay::default();
         // Only a feed that has proved to be the one that was read is noted.
         self.ledger.feed_met(partition, feed, epoch)?;
         self.recovered();
@@ -101,31 +102,32 @@ impl Ingest {
                 Ok(batch) => batch,
                 Err(fault) => {
                     // Whoever tries again must find it decided.
-                    answer_of(under_way.take())?;
+                    under_way.settle(0)?;
                     return Err(fault.into());
                 }
             };
             self.standing.lock().at_end = batch.at_end;
-            // Decoded while the writer is at the batch before it.
             let moved = batch.cursor != read_to;
-            let batch = self.decode(batch);
-            if let Some(Ingested::Stopped(stopped)) = answer_of(under_way.take())? {
+            if moved {
+                // Decoded while the writer is at the batch before it.
+                let batch = self.decode(batch, read_to);
+                read_to = batch.cursor;
+                under_way.add(self.ledger.begin_ingest(batch)?);
+            }
+            if let Some(stopped) = under_way.settle(usize::from(moved))? {
                 // Read after a record that stands in the way: read again once that is settled.
                 reader = self.go_up_to(&stopped)?;
                 read_to = self.ledger.ingest_cursor(partition);
-            } else if moved {
-                read_to = batch.cursor;
-                under_way = Some(self.ledger.begin_ingest(batch)?);
             }
         }
-        answer_of(under_way.take())?;
+        under_way.settle(0)?;
         Ok(())
     }
 
-    fn decode(&mut self, batch: Batch) -> IngestBatch {
+    fn decode(&mut self, batch: Batch, begin: Cursor) -> IngestBatch {
         let Batch { records, cursor, proof, .. } = batch;
         let items = records.into_iter().map(|record| self.reading.item(record)).collect();
-        IngestBatch { partition: self.partition.partition, items, cursor, proof }
+        IngestBatch { partition: self.partition.partition, begin, items, cursor, proof }
     }
 
     /// A record stands in the way: decides what is before it, then the partition halts there.
@@ -137,10 +139,10 @@ impl Ingest {
         let (cursor, proof): (Cursor, Vec<u8>) = self.ledger.ingest_position(partition);
         let mut reader = self.source.read_from(partition, cursor, &proof)?;
         let batch = reader.read_batch(stopped.index, self.bounds.max_bytes, self.bounds.wait)?;
-        let batch = self.decode(batch);
+        let batch = self.decode(batch, cursor);
         match self.ledger.begin_ingest(batch)?.wait()? {
-            Ingested::Decided => Ok(reader),
             Ingested::Stopped(stopped) => Err(Halt::Stopped(describe(&stopped.reason))),
+            Ingested::Decided | Ingested::NotNext => Ok(reader),
         }
     }
 
@@ -162,9 +164,29 @@ impl Ingest {
     }
 }
 
-/// Waits for the writer, if a batch is under way.
-fn answer_of(under_way: Option<IngestAnswer>) -> Result<Option<Ingested>, LedgerError> {
-    under_way.map(IngestAnswer::wait).transpose()
+/// The batches that the writer has: the one that it is at, and the next one, so that it need not
+/// wait for it. A batch after a stopped one is not decided.
+#[derive(Default)]
+struct UnderWay {
+    answers: VecDeque<IngestAnswer>,
+}
+
+impl UnderWay {
+    fn add(&mut self, answer: IngestAnswer) {
+        self.answers.push_back(answer);
+    }
+
+    /// Waits until at most so many are under way; for all of them, once one was stopped.
+    fn settle(&mut self, most: usize) -> Result<Option<Stopped>, LedgerError> {
+        let mut found = None;
+        while self.answers.len() > if found.is_some() { 0 } else { most } {
+            let Some(answer) = self.answers.pop_front() else { break };
+            if let Ingested::Stopped(stopped) = answer.wait()? {
+                found.get_or_insert(stopped);
+            }
+        }
+        Ok(found)
+    }
 }
 
 fn describe(stop: &IngestStop) -> String {

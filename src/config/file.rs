@@ -127,7 +127,7 @@ impl Default for LedgerTable {
             dir: None,
             group_max_records: 1_000,
             cache: SizeText::mebibytes(64),
-            checkpoint_objects: 250_000,
+            checkpoint_objects: 500_000,
             window: SizeText::mebibytes(64),
             quarantine_max: 10_000,
             requests_kept: DurationText::seconds(90 * 86_400),

@@ -1,8 +1,6 @@
 //! The committed state: what has been journalled, synced and shown. Everybody reads it; only the
 //! writer changes it, frame by frame.
 
-use std::borrow::Cow;
-
 use cenotaph_core::{
     Cursor, Cursors, KeyHash, Note, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote,
     Tombstone, TombstoneNo,
@@ -11,7 +9,7 @@ use roaring::RoaringTreemap;
 
 use super::draft::{Changed, ChangedObjects};
 use super::error::LedgerError;
-use super::lookup;
+use super::lookup::{self, Found};
 use super::state::{BarrierBook, Books, DestinationBook, from_ranges};
 use super::table::{KeptTombstone, Tables};
 use super::view::{Reader, ViewError};
@@ -68,7 +66,7 @@ impl Committed {
     }
 
     /// The same of many at once, which is faster.
-    pub(super) fn objects(&self, objects: &[ObjectId]) -> Vec<Option<Cow<'_, ObjectRecord>>> {
+    pub(super) fn objects(&self, objects: &[ObjectId]) -> Vec<Found<'_>> {
         lookup::records(&self.tables, objects)
     }
 
@@ -117,7 +115,7 @@ impl Committed {
     pub(super) fn apply_batch(
         &mut self,
         records: &[Record],
-        objects: ChangedObjects,
+        objects: &mut ChangedObjects,
     ) -> Result<(), LedgerError> {
         for record in records {
             self.books.apply(record);
@@ -125,8 +123,8 @@ impl Committed {
                 self.tables.apply(record, &self.reader)?;
             }
         }
-        for (object, Changed { record, name }) in objects {
-            self.tables.put(object, record, &name);
+        for (object, Changed { record, row, name }) in objects.drain() {
+            self.tables.put(object, record, row, &name);
         }
         Ok(())
     }

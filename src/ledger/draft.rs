@@ -15,6 +15,7 @@ use hashbrown::{HashMap, HashSet};
 use super::committed::Committed;
 use super::counts::Counts;
 use super::error::LedgerError;
+use super::lookup::Found;
 use super::proposal::{IngestBatch, IngestStop, Item, Stopped};
 use super::rules::{Rules, Ruling};
 use super::table::IdState;
@@ -27,12 +28,30 @@ const MAX_PAST_TOMBSTONES: usize = 64;
 pub(super) struct Changed {
     /// Its generations, as they are after the batch.
     pub(super) record: ObjectRecord,
+    /// Its row in the active table, if it has one.
+    pub(super) row: Option<usize>,
     /// Its name.
     pub(super) name: ByteString,
 }
 
 /// The objects that a batch changes.
 pub(super) type ChangedObjects = HashMap<ObjectId, Changed, IdState>;
+
+/// What one batch leaves to the next: room that is filled already costs less than fresh room.
+#[derive(Default)]
+pub(super) struct Room {
+    records: Vec<Record>,
+    objects: ChangedObjects,
+}
+
+impl Room {
+    /// The room of a batch that was taken in.
+    pub(super) fn of(mut records: Vec<Record>, mut objects: ChangedObjects) -> Room {
+        records.clear();
+        objects.clear();
+        Room { records, objects }
+    }
+}
 
 /// A batch under decision.
 pub(super) struct Draft<'a> {
@@ -69,15 +88,20 @@ pub(super) enum Drafted {
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(committed: &'a Committed, rules: &'a Rules, now_ms: i64) -> Draft<'a> {
+    pub(super) fn new(
+        committed: &'a Committed,
+        rules: &'a Rules,
+        now_ms: i64,
+        room: Room,
+    ) -> Draft<'a> {
         Draft {
             committed,
             rules,
             now_ms,
-            records: Vec::new(),
+            records: room.records,
             accepted: Vec::new(),
             counts: Counts::default(),
-            objects: ChangedObjects::default(),
+            objects: room.objects,
             tombstones: HashMap::new(),
             requests: HashMap::new(),
             barriers: HashMap::new(),
@@ -108,11 +132,11 @@ impl<'a> Draft<'a> {
     fn item(
         &mut self,
         item: Item,
-        known: &mut impl Iterator<Item = Option<Cow<'a, ObjectRecord>>>,
+        known: &mut impl Iterator<Item = Found<'a>>,
     ) -> Result<Option<IngestStop>, LedgerError> {
         match item {
             Item::Change(identified) => {
-                self.change(identified, known.next().flatten().unwrap_or_default())
+                self.change(identified, known.next().unwrap_or_default())
             }
             Item::Barrier { request, event, scope } => Ok(self.barrier(request, event, scope)),
             Item::Ignored => {
@@ -133,7 +157,7 @@ impl<'a> Draft<'a> {
     fn change(
         &mut self,
         identified: Identified,
-        committed: Cow<'a, ObjectRecord>,
+        committed: Found<'a>,
     ) -> Result<Option<IngestStop>, LedgerError> {
         let rules = self.rules;
         let policy = match rules.collection(&identified.change.key.collection) {
@@ -149,12 +173,14 @@ impl<'a> Draft<'a> {
                 ));
             }
         };
-        let record = match self.objects.get(&identified.ids.key.object) {
-            Some(changed) => Cow::Owned(changed.record.clone()),
+        let found = match self.objects.get(&identified.ids.key.object) {
+            Some(changed) => {
+                Found { record: Cow::Owned(changed.record.clone()), row: changed.row }
+            }
             None => committed,
         };
-        let past = self.past_events(&record, &identified.ids.key)?;
-        let known = Known { record: &record, past: &past, scope_closed: false };
+        let past = self.past_events(&found.record, &identified.ids.key)?;
+        let known = Known { record: &found.record, past: &past, scope_closed: false };
         let decided = accept(&known, &identified, policy, &rules.authority);
         if decided.verdict.quarantine().is_some() {
             if matches!(decided.verdict, Verdict::Conflicting(_))
@@ -164,19 +190,19 @@ impl<'a> Draft<'a> {
             }
             let stop = self.set_aside(&identified, decided.verdict);
             if stop.is_none() {
-                self.resulting_entry(record, &identified, &decided);
+                self.resulting_entry(found, &identified, &decided);
             }
             return Ok(stop);
         }
         self.counts.count(identified.change.op, decided.verdict);
-        self.perform(record, identified, decided);
+        self.perform(found, identified, decided);
         Ok(None)
     }
 
     /// Turns a verdict into facts and notes.
     fn perform(
         &mut self,
-        record: Cow<'_, ObjectRecord>,
+        found: Found<'_>,
         identified: Identified,
         mut decided: Decided,
     ) {
@@ -222,11 +248,11 @@ impl<'a> Draft<'a> {
                 event: ids.event,
                 fingerprint: ids.fingerprint,
                 outcome,
-                tombstone: record.entry(ids.key.generation).and_then(|entry| entry.tombstone),
+                tombstone: found.record.entry(ids.key.generation).and_then(|entry| entry.tombstone),
                 at_ms: self.now_ms,
             }));
         }
-        self.resulting_entry(record, &identified, &decided);
+        self.resulting_entry(found, &identified, &decided);
         if decided.verdict == Verdict::Accepted
             && identified.change.op != Op::Delete
             && identified.change.payload.is_some()
@@ -255,13 +281,13 @@ impl<'a> Draft<'a> {
     /// Notes the entry that a change results in, if it changes.
     fn resulting_entry(
         &mut self,
-        record: Cow<'_, ObjectRecord>,
+        found: Found<'_>,
         identified: &Identified,
         decided: &Decided,
     ) {
         let Identified { change, ids } = identified;
         let Some(entry) = decided.entry.clone() else { return };
-        let mut record = record.into_owned();
+        let mut record = found.record.into_owned();
         record.floor = decided.floor.unwrap_or(record.floor);
         let position = (decided.verdict == Verdict::Accepted).then_some(change.position);
         self.note(Note::Accepted(AcceptedNote {
@@ -273,7 +299,7 @@ impl<'a> Draft<'a> {
         }));
         record.set(ids.key.generation, entry);
         let name = change.key.object.clone();
-        self.objects.insert(ids.key.object, Changed { record, name });
+        self.objects.insert(ids.key.object, Changed { record, row: found.row, name });
     }
 
     /// The events that a key remembers beside its entry's own: looked up only where there are some.

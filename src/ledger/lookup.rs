@@ -12,26 +12,44 @@ use super::table::Tables;
 /// Objects that are in step. More of them would drive each other out of the processor's cache.
 const IN_STEP: usize = 32;
 
-/// The record of each object; none for one that was never met.
-pub(super) fn records<'a>(
-    tables: &'a Tables,
-    objects: &[ObjectId],
-) -> Vec<Option<Cow<'a, ObjectRecord>>> {
-    let mut found: Vec<_> = objects.iter().map(|object| changed(tables, object)).collect();
-    let missing: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
+/// What is known of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Found<'a> {
+    /// Its record; an empty one where it was never met.
+    pub(super) record: Cow<'a, ObjectRecord>,
+    /// Its row in the active table, if it has one: it keeps it until the table is frozen.
+    pub(super) row: Option<usize>,
+}
+
+/// What is known of each object.
+pub(super) fn records<'a>(tables: &'a Tables, objects: &[ObjectId]) -> Vec<Found<'a>> {
+    let mut missing = Vec::with_capacity(objects.len());
+    let mut found = Vec::with_capacity(objects.len());
+    for (at, object) in objects.iter().enumerate() {
+        let changed = changed(tables, object);
+        if changed.is_none() {
+            missing.push(at);
+        }
+        found.push(changed.unwrap_or_default());
+    }
     for group in missing.chunks(IN_STEP) {
         let wanted: Vec<Ordinal> = group.iter().map(|at| Ordinal::of(&objects[*at].0)).collect();
         let rows = in_directory(&tables.directory, &wanted);
         for (at, row) in group.iter().zip(rows) {
-            found[*at] = row.map(|(bucket, row)| Cow::Owned(bucket.record_at(row).0));
+            if let Some((bucket, row)) = row {
+                found[*at].record = Cow::Owned(bucket.record_at(row).0);
+            }
         }
     }
     found
 }
 
-fn changed<'a>(tables: &'a Tables, object: &ObjectId) -> Option<Cow<'a, ObjectRecord>> {
-    let rows = tables.layers().find_map(|table| table.objects.get(object))?;
-    Some(Cow::Borrowed(&rows.record))
+fn changed<'a>(tables: &'a Tables, object: &ObjectId) -> Option<Found<'a>> {
+    if let Some((row, _, rows)) = tables.active.objects.get_full(object) {
+        return Some(Found { record: Cow::Borrowed(&rows.record), row: Some(row) });
+    }
+    let rows = tables.frozen.as_ref()?.objects.get(object)?;
+    Some(Found { record: Cow::Borrowed(&rows.record), row: None })
 }
 
 /// The bucket and the first row of each object that is there.
@@ -123,18 +141,21 @@ mod tests {
             let found = records(&tables, &objects);
             for (number, found) in asked.iter().zip(found) {
                 let expected = if active.contains(number) {
-                    Some(rows(number + 1000).record)
+                    rows(number + 1000).record
+                } else if stored.contains(number) {
+                    rows(*number).record
                 } else {
-                    stored.contains(number).then(|| rows(*number).record)
+                    ObjectRecord::default()
                 };
-                prop_assert_eq!(found.map(Cow::into_owned), expected, "{}", number);
+                prop_assert_eq!(found.record.into_owned(), expected, "{}", number);
+                prop_assert_eq!(found.row.is_some(), active.contains(number), "{}", number);
             }
         }
     }
 
     #[test]
     fn nothing_is_found_where_nothing_is() {
-        assert_eq!(records(&Tables::default(), &[id(1)]), vec![None]);
+        assert_eq!(records(&Tables::default(), &[id(1)]), vec![Found::default()]);
         assert!(records(&Tables::default(), &[]).is_empty());
     }
 }

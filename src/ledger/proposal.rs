@@ -61,6 +61,9 @@ impl Item {
 pub struct IngestBatch {
     /// The partition.
     pub partition: u32,
+    /// Where it begins. A batch that does not begin where ingest is, is not decided: the one before
+    /// it was stopped.
+    pub begin: Cursor,
     /// What was read, in order.
     pub items: Vec<Item>,
     /// The cursor after it.
@@ -102,6 +105,8 @@ pub enum Ingested {
     Decided,
     /// Nothing of it is decided.
     Stopped(Stopped),
+    /// Nothing of it is decided, because the batch before it was stopped.
+    NotNext,
 }
 
 /// A destination as the ledger opened it.

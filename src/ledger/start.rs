@@ -8,6 +8,7 @@ use cenotaph_core::KeyHasher;
 use tokio::sync::mpsc;
 
 use super::committed::Committed;
+use super::draft::Room;
 use super::error::LedgerError;
 use super::handle::{Ledger, PROPOSALS};
 use super::keeping::{Keeping, decode};
@@ -89,7 +90,15 @@ pub fn start(
     let mut keeping = Keeping::new(storage, options.checkpoint_objects);
     // After a long replay at once: killed before each checkpoint ends, the journal would only grow.
     keeping.tend(&shared)?;
-    let writer = Writer { keeping, shared: Arc::clone(&shared), rules, clock, window };
+    let writer = Writer {
+        keeping,
+        shared: Arc::clone(&shared),
+        rules,
+        clock,
+        window,
+        room: Room::default(),
+        gates_due: 0,
+    };
     let thread = std::thread::Builder::new()
         .name("ledger-writer".into())
         .spawn(move || writer.run(proposals))?;

@@ -9,7 +9,7 @@ use cenotaph_core::{
     Tombstone,
 };
 use compact_str::CompactString;
-use hashbrown::HashMap;
+use hashbrown::{DefaultHashBuilder, HashMap};
 use indexmap::IndexMap;
 
 use super::directory::Directory;
@@ -63,7 +63,7 @@ type Objects = IndexMap<ObjectId, ObjectRows, IdState>;
 #[derive(Debug, Default)]
 pub struct Table {
     pub(super) objects: Objects,
-    pub(super) tombstones: BTreeMap<u64, KeptTombstone>,
+    pub(super) tombstones: IndexMap<u64, KeptTombstone, DefaultHashBuilder>,
     pub(super) confirmations: BTreeMap<(DestinationNo, u64), ConfirmedFact>,
     pub(super) requests: HashMap<KeyHash, Vec<RequestNote>>,
 }
@@ -163,10 +163,16 @@ impl Tables {
         Ok(())
     }
 
-    /// Takes in an object as it is now.
-    pub(super) fn put(&mut self, object: ObjectId, record: ObjectRecord, name: &str) {
-        match self.active.objects.get_mut(&object) {
-            Some(rows) => rows.record = record,
+    /// Takes in an object as it is now; its row in the active table, if it has one, is known.
+    pub(super) fn put(
+        &mut self,
+        object: ObjectId,
+        record: ObjectRecord,
+        row: Option<usize>,
+        name: &str,
+    ) {
+        match row.and_then(|row| self.active.objects.get_index_mut(row)) {
+            Some((_, rows)) => rows.record = record,
             None => {
                 let rows = ObjectRows { record, name: CompactString::from(name) };
                 self.active.objects.insert(object, rows);

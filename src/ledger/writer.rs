@@ -9,7 +9,7 @@ use cenotaph_core::{Control, Cursors, DestinationNo, Fact, FactHash, Note, Recor
 use tokio::sync::mpsc;
 
 use super::committed::Committed;
-use super::draft::{Draft, Drafted};
+use super::draft::{Draft, Drafted, Room};
 use super::error::LedgerError;
 use super::keeping::Keeping;
 use super::proposal::{
@@ -30,7 +30,14 @@ pub(super) struct Writer {
     pub(super) rules: Rules,
     pub(super) clock: Clock,
     pub(super) window: Arc<Window>,
+    pub(super) room: Room,
+    /// Batches whose removals nobody has looked at yet for gates that may open.
+    pub(super) gates_due: usize,
 }
+
+/// How many batches of ingest may come before the gates of the first of them: an opening is a frame
+/// of its own, and while the stream is read at full speed one serves several batches.
+const BATCHES_BEFORE_GATES: usize = 8;
 
 impl Writer {
     /// Works until it is told to stop, or until it cannot write any more: then every later proposal
@@ -56,6 +63,10 @@ impl Writer {
                 return stopped;
             }
             self.answer(proposal)?;
+            if self.gates_due > 0 && (proposals.is_empty() || self.gates_due >= BATCHES_BEFORE_GATES)
+            {
+                self.open_gates()?;
+            }
             self.keeping.tend(&self.shared)?;
         }
         Ok(())
@@ -121,25 +132,29 @@ impl Writer {
         let (partition, cursor) = (batch.partition, batch.cursor);
         let (drafted, begins_at): (Drafted, Cursors) = {
             let committed = self.shared.read();
-            let draft = Draft::new(&committed, &self.rules, self.clock.now_ms());
+            if committed.ingest_position(partition).0 != batch.begin {
+                return Ok(Ingested::NotNext);
+            }
+            let room = std::mem::take(&mut self.room);
+            let draft = Draft::new(&committed, &self.rules, self.clock.now_ms(), room);
             (draft.decide(batch)?, committed.ingest_cursors())
         };
         match drafted {
             Drafted::Stopped(stopped) => Ok(Ingested::Stopped(stopped)),
-            Drafted::Whole { records, accepted, counts, objects } => {
+            Drafted::Whole { records, accepted, counts, mut objects } => {
                 let removed = records.iter().any(is_removal);
                 let chain = self.append(&records)?;
                 self.shared.change(|committed| {
-                    committed.apply_batch(&records, objects)?;
+                    committed.apply_batch(&records, &mut objects)?;
                     committed.books.chained(chain.frame, chain.last_fact);
                     Ok::<(), LedgerError>(())
                 })?;
+                self.room = Room::of(records, objects);
                 self.shared.count(&counts);
                 self.window.push(begins_at, partition, cursor, accepted);
                 self.shared.wake();
-                if removed || self.shared.read().waits_for_ingest() {
-                    self.open_gates()?;
-                }
+                let may_open = removed || self.shared.read().waits_for_ingest();
+                self.gates_due += usize::from(may_open || self.gates_due > 0);
                 Ok(Ingested::Decided)
             }
         }
@@ -214,6 +229,7 @@ impl Writer {
     /// Opens every gate that may open (I2), until there is none left: fixing a barrier's last
     /// tombstone can be what opens it.
     fn open_gates(&mut self) -> Result<(), LedgerError> {
+        self.gates_due = 0;
         loop {
             let facts = gatekeeper::due(&self.shared.read(), self.clock.now_ms())?;
             if facts.is_empty() {

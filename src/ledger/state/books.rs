@@ -158,7 +158,9 @@ impl Books {
     fn apply_note(&mut self, note: &Note) {
         match note {
             Note::Accepted(accepted) => {
-                if let Some(position) = accepted.position {
+                if let Some(position) = accepted.position
+                    && self.is_anybody_attached()
+                {
                     self.accepted.insert(position);
                 }
             }
@@ -228,6 +230,11 @@ impl Books {
 
     fn destination_mut(&mut self, number: DestinationNo, name: &str) -> &mut DestinationBook {
         self.destinations.entry(number).or_insert_with(|| DestinationBook::new(number, name))
+    }
+
+    /// Without a destination no position is read again.
+    fn is_anybody_attached(&self) -> bool {
+        self.destinations.values().any(|book| !book.collections.is_empty())
     }
 
     /// Positions that no destination will read again need not be known.

@@ -51,7 +51,12 @@ impl AcceptedPositions {
 
     /// Forgets what lies before `cursor`, which no destination will read again.
     pub fn forget_before(&mut self, partition: u32, cursor: Cursor) {
-        let Some(known) = self.partitions.get_mut(&partition) else { return };
+        // Also where none was ever added: what lies before is unknown then, and not refused.
+        let known = self.partitions.entry(partition).or_default();
+        if cursor.epoch > known.epoch {
+            self.count -= known.offsets.len();
+            *known = PartitionPositions { epoch: cursor.epoch, ..Default::default() };
+        }
         if known.epoch == cursor.epoch && cursor.offset > known.known_from {
             self.count -= known.offsets.remove_range(..cursor.offset);
             known.known_from = cursor.offset;
@@ -107,6 +112,22 @@ mod tests {
         positions.forget_before(0, at(5).cursor());
         assert_eq!(positions.acceptance(at(4)), Acceptance::Gone);
         assert_eq!(positions.acceptance(at(6)), Acceptance::Known(true));
+    }
+
+    /// Positions are not added while no destination is attached: one that comes later must not take
+    /// what was accepted before for refused.
+    #[test]
+    fn what_was_forgotten_before_it_was_added_is_gone_and_not_refused() {
+        let mut positions = AcceptedPositions::default();
+        positions.forget_before(0, at(6).cursor());
+        positions.insert(at(6));
+        assert_eq!(positions.acceptance(at(4)), Acceptance::Gone);
+        assert_eq!(positions.acceptance(at(6)), Acceptance::Known(true));
+        assert_eq!(positions.acceptance(at(7)), Acceptance::Known(false));
+        let next_epoch = Position { epoch: 1, ..at(3) };
+        positions.forget_before(0, next_epoch.cursor());
+        assert_eq!((positions.len(), positions.acceptance(at(6))), (0, Acceptance::Gone));
+        assert_eq!(positions.acceptance(Position { epoch: 1, ..at(2) }), Acceptance::Gone);
     }
 
     #[test]
