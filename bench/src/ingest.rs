@@ -52,7 +52,11 @@ pub async fn measure(plan: &Plan) -> anyhow::Result<Vec<Figure>> {
     let hot = write_log(&folder.path().join("hot.jsonl"), &shape(Keys::Hot(hot_objects), 2))?;
     let (mut fresh, mut replayed, mut hots) = <(Pairs, Pairs, Pairs)>::default();
     // What a first run pays for once (pages of memory, the disk's free space) is nobody's.
-    read_and_parse(&new.path)?;
+    if !plan.cold {
+        let mut unmeasured = <(Pairs, Pairs)>::default();
+        say("ingest: warming up");
+        one_pair(&new, &mut unmeasured.0, Some(&mut unmeasured.1), true).await?;
+    }
     for pair in 0..plan.pairs {
         say(&format!("ingest: pair {} of {}", pair + 1, plan.pairs));
         let floor_first = pair % 2 == 0;

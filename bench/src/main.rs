@@ -12,6 +12,8 @@ mod report;
 mod tantivy;
 mod world;
 
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 use std::time::Instant;
 
 use clap::{Parser, ValueEnum};
@@ -41,6 +43,10 @@ pub struct Plan {
     /// what it is by default.
     #[arg(long)]
     max_commit_ms: Option<u64>,
+    /// Lets the allocator give memory back, and warms nothing up: what a worker pays that has just
+    /// begun, the host's part included.
+    #[arg(long)]
+    cold: bool,
     /// Measures only these.
     #[arg(long, value_enum)]
     only: Vec<Name>,
@@ -81,6 +87,7 @@ enum Output {
 
 fn main() -> anyhow::Result<()> {
     let plan = Plan::parse();
+    keep_memory(&plan)?;
     if plan.tune {
         return tantivy::tune(&plan);
     }
@@ -100,6 +107,19 @@ fn main() -> anyhow::Result<()> {
         Output::Json => println!("{}", serde_json::to_string_pretty(&report)?),
     }
     Ok(())
+}
+
+/// Starts this program once more with an allocator that gives no memory back. Where a host lends a
+/// virtual machine its memory page by page, the first touch of a GiB takes seconds: the warm-up pays
+/// for it, and what is measured is a worker that has run for a while. `--cold` measures both.
+fn keep_memory(plan: &Plan) -> anyhow::Result<()> {
+    const PURGE_DELAY: &str = "MIMALLOC_PURGE_DELAY";
+    if plan.cold || std::env::var_os(PURGE_DELAY).is_some() {
+        return Ok(());
+    }
+    let mut again = Command::new(std::env::current_exe()?);
+    again.args(std::env::args_os().skip(1)).env(PURGE_DELAY, "-1");
+    Err(again.exec().into())
 }
 
 /// Everything that is asked for.

@@ -175,6 +175,7 @@ impl Journal {
             self.poisoned = true;
             return Err(failed("append to the journal in", &self.folder)(error).into());
         }
+        files::forget_cached(&self.file);
         self.mark = after;
         if let Err(error) = self.witness.note(&after) {
             self.poisoned = true;

@@ -158,6 +158,7 @@ impl View {
         self.tree.flush()?;
         let file = File::open(&self.file).map_err(failed("open", &self.file))?;
         file.sync_data().map_err(failed("sync", &self.file))?;
+        super::files::forget_cached(&file);
         Ok(())
     }
 
