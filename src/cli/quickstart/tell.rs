@@ -129,7 +129,9 @@ impl Teller {
                 took.as_secs_f64()
             ),
             String::new(),
-            "Next, with the example configuration of this repository:".to_owned(),
+            "Next, with the example configuration of this repository; its log must be there first:"
+                .to_owned(),
+            "   touch config/changes.jsonl".to_owned(),
             "   cenotaph run --config config/cenotaph.toml".to_owned(),
             "and, in another terminal, to ask how a deletion stands:".to_owned(),
             "   cenotaph tombstone show T1/docs/D7".to_owned(),
