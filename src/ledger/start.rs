@@ -28,6 +28,8 @@ pub struct LedgerOptions {
     pub cache_bytes: u64,
     /// Objects changed before a checkpoint is made.
     pub checkpoint_objects: usize,
+    /// Journal bytes that are kept whole, so that the view can be built anew from them.
+    pub journal_whole_bytes: u64,
 }
 
 /// A ledger could not be started.
@@ -70,6 +72,7 @@ pub fn start(
         Options {
             table_objects: options.checkpoint_objects,
             cache_bytes: options.cache_bytes,
+            keep_bytes: options.journal_whole_bytes,
             wake: Some(Arc::new(wake)),
             ..Options::default()
         },
