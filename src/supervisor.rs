@@ -285,6 +285,9 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)
 }
 
+#[cfg(test)]
+mod kills;
+
 /// Makes connectors of one destination, from its factory and its settings.
 #[must_use]
 pub fn connector_maker(

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use cenotaph_core::{KeyHash, ObjectId};
 use serde::Serialize;
 
+use super::boundary::{self, Boundary};
 use super::bucket::{
     Bucket, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack, packed_bytes,
 };
@@ -206,6 +207,7 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
     let checkpoint = work.before.map_or(0, |meta| meta.checkpoint) + 1;
     let mut merged = Merged { digest: work.digest, changed: Vec::new() };
     buckets(work, checkpoint, &mut merged, watch)?;
+    boundary::at(Boundary::BucketsWritten, &work.journal);
     stop_if(work, Step::Buckets)?;
     watch.moved(Step::Rest, 0);
     let mut put = Put { work, checkpoint, digest: merged.digest, batch: sled::Batch::default() };
@@ -215,6 +217,7 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
     let digest = put.finish()?;
     let state_chunks = state(work, checkpoint)?;
     work.view.sync()?;
+    boundary::at(Boundary::RestSynced, &work.journal);
     stop_if(work, Step::Rest)?;
     watch.moved(Step::Meta, 0);
     let meta = Meta {
@@ -229,12 +232,15 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
         state_chunks,
     };
     work.view.tree.insert(META, view::encode(&meta)?).map_err(ViewError::from)?;
+    boundary::at(Boundary::MetaWritten, &work.journal);
     work.view.sync()?;
+    boundary::at(Boundary::MetaSynced, &work.journal);
     stop_if(work, Step::Meta)?;
     watch.moved(Step::Segments, 0);
     drop_older_state(work, checkpoint)?;
     // Nothing depends on that but what sled writes for it, which it would leave unsynced.
     work.view.sync()?;
+    boundary::at(Boundary::StateDropped, &work.journal);
     let segments = rewrite_absorbed(&work.journal, &work.through, work.keep_bytes)?;
     let report = CheckpointReport { checkpoint, buckets: merged.changed.len(), segments };
     Ok(Done { changed: merged.changed, meta, digest, report })

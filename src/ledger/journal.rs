@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cenotaph_core::{FactHash, Note, Record};
 
+use super::boundary::{self, Boundary};
 use super::files::{self, FileError, failed};
 use super::frame::{EncodeError, Encoder, Mark};
 use super::identity::LedgerId;
@@ -167,11 +168,15 @@ impl Journal {
             return Err(JournalError::Poisoned);
         }
         let (frame, after) = self.encoder.encode(self.mark, records)?;
-        let written = self.file.write_all(frame).and_then(|()| self.file.sync_data());
+        let written = self.file.write_all(frame).and_then(|()| {
+            boundary::at_frame(Boundary::FrameWritten, &self.folder, records);
+            self.file.sync_data()
+        });
         if let Err(error) = written {
             self.poisoned = true;
             return Err(failed("append to the journal in", &self.folder)(error).into());
         }
+        boundary::at_frame(Boundary::FrameSynced, &self.folder, records);
         self.mark = after;
         if let Err(error) = self.witness.note(&after) {
             self.poisoned = true;
@@ -190,6 +195,7 @@ impl Journal {
         let path = segment::path_of(&self.folder, &self.mark);
         if current.last() != Some(&path) {
             self.file = segment::create(&self.folder, self.ledger, self.mark)?;
+            boundary::at(Boundary::SegmentBegun, &self.folder);
         }
         Ok(())
     }

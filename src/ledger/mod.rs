@@ -9,6 +9,7 @@
 //!             (pure decisions of core)            storage           books, tables      gates open
 //! ```
 
+pub(crate) mod boundary;
 mod bucket;
 mod checkpoint;
 mod committed;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use cenotaph_core::{FactHash, Record};
 
+use super::boundary::{self, Boundary};
 use super::checkpoint::{CheckpointError, Checkpointing, Running, Step, Work};
 use super::files::{self, FileError, failed};
 use super::frame::Mark;
@@ -160,6 +161,7 @@ impl Storage {
             }
             Err(what) => return Err(OpenError::ViewDamaged { what }),
         };
+        boundary::at(Boundary::ViewOpened, dir);
         report.unfinished_checkpoint = view.unfinished;
         let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
         let OpenedView { view, meta, state, digest, .. } = view;
@@ -242,6 +244,7 @@ impl Storage {
         let fresh = self.spare.take().unwrap_or_else(|| Table::with_room_for(room));
         let table = Arc::new(std::mem::replace(&mut tables.active, fresh));
         tables.frozen = Some(Arc::clone(&table));
+        boundary::at(Boundary::Frozen, self.journal.folder());
         let work = Work {
             view: self.view.clone(),
             table,
@@ -298,8 +301,10 @@ fn identity(dir: &Path) -> Result<Identity, OpenError> {
     remove_folder(&journal)?;
     let identity = Identity::random()?;
     Journal::make(&journal, identity.ledger)?;
+    boundary::at(Boundary::JournalMade, dir);
     // Last: where there is an identity, a journal that is not there is missing.
     identity.write(&path)?;
+    boundary::at(Boundary::IdentityMade, dir);
     Ok(identity)
 }
 
