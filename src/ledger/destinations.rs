@@ -88,6 +88,7 @@ pub(super) fn open(
         ledger: ledger_id,
         destination: &book.name,
         noted: book.control.as_ref().map(Control::stamp),
+        opened: book.epoch,
         knows_fact,
     };
     let (cursors, owed, reopened) = match judge_control(found, &expected) {
@@ -107,9 +108,7 @@ pub(super) fn open(
             (Cursors::new(), BTreeSet::new(), committed.confirmed_since(book, None)?)
         }
         ControlState::Foreign => return Err(foreign(found, ledger_id)),
-        ControlState::LedgerWentBack => {
-            return Err(LedgerError::WentBack { fact: found.map_or(0, |control| control.fact) });
-        }
+        ControlState::LedgerWentBack => return Err(went_back(&book.name, found)),
     };
     let epoch = book.epoch.max(found.map_or(0, |control| control.epoch)) + 1;
     let (fact, fact_hash) = committed.books.last_fact;
@@ -143,6 +142,18 @@ fn foreign(found: Option<&Control>, ours: &str) -> LedgerError {
         format!("{} (as destination {:?})", control.ledger, control.destination)
     });
     LedgerError::Foreign { found, ours: ours.to_owned() }
+}
+
+/// A record that can't be read for its fact tells nothing about the ledger: one damaged destination
+/// must not stop the others (I8).
+fn went_back(destination: &str, found: Option<&Control>) -> LedgerError {
+    let destination = destination.to_owned();
+    match found.filter(|control| control.fact_hash().is_some()) {
+        Some(Control { epoch, commit, fact, .. }) => {
+            LedgerError::WentBack { destination, epoch: *epoch, commit: *commit, fact: *fact }
+        }
+        None => LedgerError::ControlDamaged(destination),
+    }
 }
 
 fn lower_of(ours: &Cursors, theirs: &Cursors) -> Cursors {

@@ -258,7 +258,7 @@ fn reply_with<T>(
     answer: Result<T, LedgerError>,
 ) -> Result<(), LedgerError> {
     let fatal = match &answer {
-        Err(error @ (LedgerError::Write(_) | LedgerError::ViewDamaged(_))) => Some(error.clone()),
+        Err(error) if error.ends_the_ledger() => Some(error.clone()),
         _ => None,
     };
     // A proposer that has gone does not need its answer.

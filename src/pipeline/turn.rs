@@ -96,8 +96,11 @@ impl Pipeline {
         while !self.wiring.stop.is_set() {
             let begun = Instant::now();
             let Err(lost) = self.session().await else { break };
-            if let Lost::Ledger(error @ (LedgerError::Stopped | LedgerError::Write(_))) = lost {
-                return Err(error);
+            if let Lost::Ledger(error) = &lost
+                && error.ends_the_ledger()
+            {
+                self.ended(DestinationState::Stopped, &lost);
+                return Err(error.clone());
             }
             if begun.elapsed() > self.wiring.settings.retry_max {
                 reopen.reset();
@@ -337,15 +340,16 @@ impl Pipeline {
     }
 
     fn failed(&self, lost: &Lost) {
-        let owner = match lost {
-            Lost::Fault(fault) => fault.owner.word(),
-            Lost::Ledger(_) => "operator",
-        };
+        let owner = owner_of(lost);
         let name = &self.wiring.settings.name;
         tracing::error!(destination = %name, owner, error = %lost, "the destination failed");
+        self.ended(DestinationState::Failed, lost);
+    }
+
+    fn ended(&self, state: DestinationState, lost: &Lost) {
         let at_ms = self.wiring.clock.now_ms();
-        let error = LastError { message: lost.to_string(), owner, at_ms };
-        self.wiring.standing.failed(DestinationState::Failed, error);
+        let error = LastError { message: lost.to_string(), owner: owner_of(lost), at_ms };
+        self.wiring.standing.failed(state, error);
     }
 
     /// Sleeps until the ledger shows something new, or the next thing is due.
@@ -377,6 +381,13 @@ impl Pipeline {
             () = self.wiring.stop.given() => {}
             () = tokio::time::sleep_until(until.into()) => {}
         }
+    }
+}
+
+fn owner_of(lost: &Lost) -> &'static str {
+    match lost {
+        Lost::Fault(fault) => fault.owner.word(),
+        Lost::Ledger(_) => "operator",
     }
 }
 

@@ -478,3 +478,28 @@ fn an_acknowledgement_opens_the_gate_only_where_it_was_asked_for_and_says_unprov
     assert_eq!(inside.blockers("docs", "d3"), ["strict"]);
     inside.stop();
 }
+
+/// A control record that is ours and names no fact says nothing about the ledger.
+#[test]
+fn one_whose_control_record_is_damaged_stops_nobody_else() {
+    let damaged = Place::wrapped("c", |inner| {
+        let finds = |there: Option<cenotaph_core::Control>| {
+            there.map(|it| cenotaph_core::Control { fact_hash: "gone".into(), ..it })
+        };
+        Box::new(Odd { finds, ..Odd::new(inner) })
+    });
+    let inside = Inside::start(vec![Place::new("a"), Place::new("b"), Place::new("c")]);
+    docs(&inside, 0..5);
+    inside.caught_up(&["a", "b", "c"]);
+    let inside = inside.restart(vec![Place::new("a"), Place::new("b"), damaged]);
+    inside.record(&delete("T1", "docs", "d3", 2));
+    docs(&inside, 5..10);
+    others_go_on(&inside);
+    inside.until("what is wrong to be told", || {
+        let standing = inside.standing("c");
+        standing.last_error.is_some_and(|error| error.message.contains("names no fact"))
+    });
+    assert_eq!(inside.blockers("docs", "d3"), ["c"]);
+    assert!(inside.running().ledger.failure().is_none());
+    inside.stop();
+}
