@@ -17,7 +17,8 @@ use super::proposal::{Judged, LookProposal, LookedAt, OpenedDestination};
 use super::state::{DestinationBook, to_ranges};
 
 /// Attaches a destination to collections that it is not attached to yet. Their earlier tombstones
-/// become its backlog: a copy filled before must not keep what was deleted before.
+/// become its backlog: a copy filled before must not keep what was deleted before. One that has read
+/// the log for other collections reads it again from its beginning: it passed what it did not take.
 pub(super) fn attach(
     committed: &Committed,
     name: &str,
@@ -46,8 +47,16 @@ pub(super) fn attach(
             let tombstones = to_ranges(&backlog);
             records.push(Record::Note(Note::Backlog { destination: number, tombstones }));
         }
+        records.extend(book.and_then(from_the_beginning));
     }
     Ok((number, records))
+}
+
+fn from_the_beginning(book: &DestinationBook) -> Option<Record> {
+    let control = book.control.clone()?;
+    let owed = book.owed.iter().copied().collect();
+    let (destination, cursors) = (book.number, Cursors::new());
+    Some(Record::Note(Note::Committed { destination, control, cursors, owed }))
 }
 
 fn earlier_tombstones(

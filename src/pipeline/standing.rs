@@ -18,6 +18,8 @@ pub enum DestinationState {
     Failed,
     /// Not running, because somebody or the end of the process said so.
     Stopped,
+    /// Not running, because its file does not name every collection that it is attached to.
+    Unassigned,
 }
 
 impl DestinationState {
@@ -29,6 +31,7 @@ impl DestinationState {
             DestinationState::Restarting => "RESTARTING",
             DestinationState::Failed => "FAILED",
             DestinationState::Stopped => "STOPPED",
+            DestinationState::Unassigned => "UNASSIGNED",
         }
     }
 }
@@ -174,6 +177,11 @@ impl Standing {
         inner.capabilities = Some(capabilities);
         inner.state = DestinationState::Running;
         inner.last_error = None;
+    }
+
+    /// It is not run, and why.
+    pub fn unassigned(&self, error: LastError) {
+        self.failed(DestinationState::Unassigned, error);
     }
 
     pub(super) fn failed(&self, state: DestinationState, error: LastError) {
