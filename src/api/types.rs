@@ -227,8 +227,11 @@ pub struct DestinationView {
     pub owed: u64,
     /// Changes that it can never take.
     pub parked: Vec<ParkedView>,
-    /// The last error since it last worked.
+    /// The last error since it was opened, or since the lane that met it last worked.
     pub last_error: Option<DestinationErrorView>,
+    /// The lanes that have not worked since they failed.
+    #[serde(default)]
+    pub failing: Vec<FailingView>,
     /// The call under way, if it takes long.
     pub in_call: Option<String>,
 }
@@ -242,6 +245,17 @@ pub struct ParkedView {
     pub reason: String,
     /// Who can mend it.
     pub owner: String,
+}
+
+/// A lane that has not worked since it failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingView {
+    /// `changes`, `owed` or `removals`.
+    pub lane: String,
+    /// How often in a row.
+    pub attempts: u32,
+    /// What the last attempt met.
+    pub error: DestinationErrorView,
 }
 
 /// What went wrong at a destination.

@@ -15,7 +15,7 @@ use super::late_writes::LateWrites;
 use super::removals::{Removals, pick};
 use super::session::{Lost, Session};
 use super::settings::PipelineSettings;
-use super::standing::{DestinationState, LastError, Standing};
+use super::standing::{DestinationState, LaneName, LastError, Standing};
 use crate::clock::Clock;
 use crate::ledger::{Ledger, LedgerError};
 use crate::metrics;
@@ -192,9 +192,13 @@ impl Pipeline {
         let turn = lane.turn(session, late, &numbers).await?;
         if turn.confirmed == 0 && (turn.faulted || standing.is_full()) {
             self.removals_wait = Some(Instant::now() + self.removals_backoff.delay());
+            if turn.faulted {
+                self.lane_failed(LaneName::Removals, REMOVALS_FAIL.to_owned(), "destination");
+            }
         } else if turn.confirmed > 0 {
             self.removals_backoff.reset();
             self.removals_wait = None;
+            standing.lane_worked(LaneName::Removals);
             // What was planned before these were removed is planned anew; what was held for them
             // may go.
             let removed = self.objects_of(&numbers)?;
@@ -226,7 +230,10 @@ impl Pipeline {
         let bytes = self.wiring.settings.max_bytes.min(session.capabilities.max_batch_bytes).max(1);
         let batch = match self.wiring.feed.next(&session.applied, records, bytes) {
             Ok(Some(batch)) => batch,
-            Ok(None) => return Ok(false),
+            Ok(None) => {
+                self.wiring.standing.lane_worked(LaneName::Changes);
+                return Ok(false);
+            }
             Err(fault) => {
                 self.changes_failed(fault.to_string(), "operator");
                 return Ok(false);
@@ -239,6 +246,7 @@ impl Pipeline {
                 session.wrote(0);
                 self.wiring.feed.pass(&batch);
                 self.changes_backoff.reset();
+                self.wiring.standing.lane_worked(LaneName::Changes);
                 metrics::sent(&self.wiring.settings.name, sent as u64);
                 Ok(true)
             }
@@ -275,6 +283,7 @@ impl Pipeline {
             (Owed::HeldOrOf(removed), Some(object)) => removed.contains(&object),
         };
         let positions: Vec<_> = session.owed.iter().copied().filter(wanted).collect();
+        let mut failed = None;
         for position in positions {
             match self.wiring.feed.owed(position) {
                 Ok(Some(batch)) => {
@@ -282,7 +291,11 @@ impl Pipeline {
                     session.owed.remove(&position);
                     match self.lane().apply(session, late, &batch).await? {
                         Applied::All { .. } => {}
-                        Applied::Again(_) | Applied::Full => {
+                        Applied::Again(fault) => {
+                            session.owed.insert(position);
+                            failed = Some((fault.to_string(), fault.owner.word()));
+                        }
+                        Applied::Full => {
                             session.owed.insert(position);
                         }
                     }
@@ -292,8 +305,12 @@ impl Pipeline {
                     session.wrote(0);
                 }
                 Ok(None) => {}
-                Err(error) => self.changes_failed(error.to_string(), "operator"),
+                Err(error) => failed = Some((error.to_string(), "operator")),
             }
+        }
+        match failed {
+            Some((message, owner)) => self.lane_failed(LaneName::Owed, message, owner),
+            None => standing.lane_worked(LaneName::Owed),
         }
         Ok(())
     }
@@ -310,7 +327,6 @@ impl Pipeline {
         let records = session.changes_since_commit();
         let took = session.commit(&self.wiring.ledger, &self.wiring.standing).await?;
         metrics::committed(&self.wiring.settings.name, took);
-        self.wiring.standing.worked();
         self.adapt(records, took);
         Ok(())
     }
@@ -335,8 +351,12 @@ impl Pipeline {
 
     fn changes_failed(&mut self, message: String, owner: &'static str) {
         self.changes_wait = Some(Instant::now() + self.changes_backoff.delay());
+        self.lane_failed(LaneName::Changes, message, owner);
+    }
+
+    fn lane_failed(&self, lane: LaneName, message: String, owner: &'static str) {
         let at_ms = self.wiring.clock.now_ms();
-        self.wiring.standing.note_error(LastError { message, owner, at_ms });
+        self.wiring.standing.lane_failed(lane, LastError { message, owner, at_ms });
     }
 
     fn failed(&self, lost: &Lost) {
@@ -400,6 +420,10 @@ enum Owed<'a> {
     /// are parked, if their object was removed: that settles them.
     HeldOrOf(&'a [ObjectId]),
 }
+
+/// Each removal tells its own error.
+const REMOVALS_FAIL: &str = "no removal of the last attempt was confirmed; each of them says why: see the deletions that wait \
+     for this destination";
 
 /// How often positions that are held back are looked at again.
 const OWED_EVERY: Duration = Duration::from_secs(1);

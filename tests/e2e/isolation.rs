@@ -503,3 +503,55 @@ fn one_whose_control_record_is_damaged_stops_nobody_else() {
     assert!(inside.running().ledger.failure().is_none());
     inside.stop();
 }
+
+/// What one lane does well says nothing about another.
+#[test]
+fn a_lane_that_fails_shows_until_that_very_lane_has_worked() {
+    let faults = Faults::default();
+    faults.always(Call::Apply, Mode::Fail(retriable()));
+    let inside = Inside::start(vec![Place::new("a"), faulty("c", &faults)]);
+    docs(&inside, 0..5);
+    inside.until("it to fail", || inside.standing("c").failing.iter().any(|it| it.attempts > 3));
+    // Removals go on, and commit each time.
+    for number in 0..20 {
+        inside.record(&delete("T1", "docs", &format!("x{number}"), 2));
+    }
+    inside.until("the removals to be confirmed", || inside.gate("docs", "x19") == "open");
+    let standing = inside.standing("c");
+    assert_eq!(standing.state.word(), "FAILED", "never running while a part of it has failed");
+    assert_eq!(standing.failing.len(), 1);
+    assert_eq!(standing.failing[0].lane.word(), "changes");
+    let error = standing.last_error.expect("what is wrong is told");
+    assert!(error.message.contains("it is busy"), "{}", error.message);
+    assert_eq!(inside.standing("a").state.word(), "RUNNING");
+    docs(&inside, 30..31);
+    faults.clear();
+    inside.until("it to run", || inside.standing("c").state.word() == "RUNNING");
+    inside.caught_up(&["a", "c"]);
+    assert!(inside.standing("c").last_error.is_none());
+    inside.stop();
+}
+
+/// What is held back has a lane of its own, however well new changes go.
+#[test]
+fn what_is_held_back_and_fails_shows_beside_changes_that_go_on() {
+    let faults = Faults::default();
+    faults.always(Call::Verify, Mode::Fail(retriable()));
+    let inside = Inside::start(vec![Place::new("a"), faulty("c", &faults)]);
+    inside.record(&delete("T1", "rows", "R1", 1));
+    inside.record(&upsert("T1", "rows", "R1", 2));
+    inside.until("it to be held back", || inside.owed("c") == 1);
+    inside.until("the removals to fail", || {
+        let failing = inside.standing("c").failing;
+        failing.iter().any(|it| it.lane.word() == "removals" && it.attempts >= 3)
+    });
+    assert_eq!(inside.standing("c").state.word(), "FAILED");
+    docs(&inside, 0..5);
+    inside.until("the changes to go on", || inside.store("c").len() == 5);
+    assert_eq!(inside.standing("c").state.word(), "FAILED", "the removals have not worked");
+    faults.clear();
+    inside.until("it to run", || inside.standing("c").state.word() == "RUNNING");
+    inside.caught_up(&["c"]);
+    inside.until("what was held back to be there", || inside.owed("c") == 0);
+    inside.stop();
+}
