@@ -20,6 +20,7 @@ use super::bucket::{
 };
 use super::frame::Mark;
 use super::journal::{JournalError, rewrite_absorbed};
+use super::requests::RequestsKept;
 use super::table::{KeptTombstone, ObjectRows, Table};
 use super::view::{
     self, FORMAT, META, Meta, Stamp, TOMBSTONES, View, ViewError, bucket_key, confirmation_key,
@@ -28,8 +29,6 @@ use super::view::{
 
 /// Buckets of one batch: larger ones make sled hold everybody up.
 const BATCH: usize = 64;
-/// The most deletion requests remembered of one key; the oldest go.
-const MAX_REQUESTS: usize = 256;
 
 /// Where a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,6 +114,7 @@ pub(super) struct Work {
     pub(super) digest: u64,
     pub(super) journal: std::path::PathBuf,
     pub(super) keep_bytes: u64,
+    pub(super) requests_kept: RequestsKept,
     pub(super) stop_after: Option<Step>,
 }
 
@@ -427,12 +427,8 @@ fn requests(work: &Work, put: &mut Put<'_>) -> Result<(), ViewError> {
     for key in keys {
         let mut requests = reader.request_chunk(key)?;
         for request in work.table.requests.get(key).into_iter().flatten() {
-            if requests.iter().all(|known| known.event != request.event) {
-                requests.push(request.clone());
-            }
+            work.requests_kept.add(&mut requests, request);
         }
-        let excess = requests.len().saturating_sub(MAX_REQUESTS);
-        requests.drain(..excess);
         put.put(request_key(key), &requests, "a key's deletion requests")?;
     }
     put.write()

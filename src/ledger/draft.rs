@@ -266,7 +266,8 @@ impl<'a> Draft<'a> {
         let mut past = Vec::new();
         self.tombstone_events(entry, &mut past)?;
         if entry.flags.has_requests {
-            past.extend(self.committed.requests(key)?.iter().map(|request| PastEvent {
+            let requests = self.committed.requests(key, self.now_ms)?;
+            past.extend(requests.iter().map(|request| PastEvent {
                 event: request.event,
                 fingerprint: request.fingerprint,
             }));

@@ -26,6 +26,7 @@ mod journal;
 mod keeping;
 mod lock;
 mod proposal;
+mod requests;
 mod rules;
 mod segment;
 mod shared;

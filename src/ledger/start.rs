@@ -12,6 +12,7 @@ use super::error::LedgerError;
 use super::handle::{Ledger, PROPOSALS};
 use super::keeping::{Keeping, decode};
 use super::proposal::Proposal;
+use super::requests::RequestsKept;
 use super::rules::Rules;
 use super::shared::Shared;
 use super::storage::{OpenError, Opened, Options, Storage};
@@ -73,6 +74,7 @@ pub fn start(
             table_objects: options.checkpoint_objects,
             cache_bytes: options.cache_bytes,
             keep_bytes: options.journal_whole_bytes,
+            requests_kept: RequestsKept::each_for(rules.requests_kept),
             wake: Some(Arc::new(wake)),
             ..Options::default()
         },
@@ -111,3 +113,6 @@ fn tell(opened: &Opened) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,6 +12,7 @@ use super::frame::Mark;
 use super::identity::{Identity, IdentityError, LedgerId};
 use super::journal::{Journal, JournalError, OpenedJournal};
 use super::lock::{Lock, LockError};
+use super::requests::RequestsKept;
 use super::table::{Table, Tables};
 use super::view::{FORMAT, Meta, OpenedView, Reader, View, ViewError};
 
@@ -25,6 +26,8 @@ pub struct Options {
     /// Journal bytes that are kept whole, so that the view of a small ledger can be built anew from
     /// the journal alone.
     pub keep_bytes: u64,
+    /// Which deletion requests that changed nothing are remembered.
+    pub requests_kept: RequestsKept,
     /// Called when a checkpoint has something to show.
     pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
     /// For tests: where a checkpoint ends as if the process had been killed there.
@@ -37,6 +40,7 @@ impl Default for Options {
             table_objects: 250_000,
             cache_bytes: 64 << 20,
             keep_bytes: 64 << 20,
+            requests_kept: RequestsKept::default(),
             wake: None,
             stop_checkpoint_after: None,
         }
@@ -165,7 +169,9 @@ impl Storage {
         report.unfinished_checkpoint = view.unfinished;
         let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
         let OpenedView { view, meta, state, digest, .. } = view;
-        let tables = Tables { active: Table::with_room_for(options.table_objects), frozen: None };
+        let requests_kept = options.requests_kept;
+        let active = Table::with_room_for(options.table_objects);
+        let tables = Tables { active, frozen: None, requests_kept };
         let storage = Storage {
             journal,
             view,
@@ -255,6 +261,7 @@ impl Storage {
             digest: self.digest,
             journal: self.journal.folder().to_owned(),
             keep_bytes: self.options.keep_bytes,
+            requests_kept: self.options.requests_kept,
             stop_after: self.options.stop_checkpoint_after,
         };
         self.running = Some(Running::start(work, self.options.wake.clone())?);

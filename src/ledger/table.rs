@@ -10,6 +10,7 @@ use cenotaph_core::{
 };
 use hashbrown::HashMap;
 
+use super::requests::RequestsKept;
 use super::view::{Reader, ViewError};
 
 /// Every generation of an object, and its readable name.
@@ -96,6 +97,8 @@ pub struct Tables {
     pub active: Table,
     /// Being written.
     pub frozen: Option<Arc<Table>>,
+    /// Which deletion requests that changed nothing are remembered.
+    pub(super) requests_kept: RequestsKept,
 }
 
 impl Tables {
@@ -138,9 +141,7 @@ impl Tables {
             }
             Record::Note(Note::Requested(request)) => {
                 let requests = self.active.requests.entry(request.key).or_default();
-                if requests.iter().all(|known| known.event != request.event) {
-                    requests.push(request.clone());
-                }
+                self.requests_kept.add(requests, request);
             }
             _ => {}
         }

@@ -446,20 +446,23 @@ impl Reader {
             .collect()
     }
 
-    /// The deletion requests of a key that changed nothing.
+    /// The deletion requests of a key that changed nothing and are still remembered now, the oldest
+    /// first.
     ///
     /// # Errors
     /// [`ViewError`] if they cannot be read.
-    pub fn requests(&self, key: &KeyHash, tables: &Tables) -> Result<Vec<RequestNote>, ViewError> {
+    pub fn requests(
+        &self,
+        key: &KeyHash,
+        tables: &Tables,
+        now_ms: i64,
+    ) -> Result<Vec<RequestNote>, ViewError> {
         let mut requests = self.request_chunk(key)?;
-        let mut known: BTreeSet<_> = requests.iter().map(|request| request.event).collect();
-        for table in tables.layers() {
-            for request in table.requests.get(key).into_iter().flatten() {
-                if known.insert(request.event) {
-                    requests.push(request.clone());
-                }
-            }
+        let layers: Vec<_> = tables.layers().collect();
+        for request in layers.iter().rev().flat_map(|it| it.requests.get(key)).flatten() {
+            tables.requests_kept.add(&mut requests, request);
         }
+        tables.requests_kept.cut(&mut requests, now_ms);
         Ok(requests)
     }
 

@@ -124,7 +124,7 @@ fn find(
     if let Some(number) = by_version {
         return Ok(Meant::Tombstone(number, "tombstone"));
     }
-    let requests = committed.requests(&asked.hash)?;
+    let requests = committed.requests(&asked.hash, Clock.now_ms())?;
     let recorded = requests.iter().find(|request| Some(request.event) == asked.event);
     Ok(match recorded.map(|request| (request.outcome, request.tombstone)) {
         Some((RequestOutcome::Satisfied, Some(number))) => Meant::Tombstone(number, "satisfied"),

@@ -1,10 +1,11 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use cenotaph_core::{
     AcceptedNote, ConfirmedFact, Covers, DestinationNo, Entry, EntryFlags, EventHash, Evidence,
     EvidenceLevel, Fact, Fingerprint, Generation, KeyHash, NameHash, Note, NumberRange, ObjectId,
-    Position, State, Tombstone, TombstoneNo, Version,
+    Position, RequestNote, RequestOutcome, State, Tombstone, TombstoneNo, Version,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -388,6 +389,47 @@ fn rewritten_segments_keep_their_facts_and_the_chain() {
         assert!(!open.storage.knows_fact(number, &FactHash([1; 32])).unwrap());
         assert!(!open.storage.knows_fact(number - 1, &hash).unwrap());
     }
+}
+
+/// Oldest first, in memory as on disk.
+#[test]
+fn deletion_requests_of_a_key_are_bounded_between_checkpoints_too() {
+    let mut bench = Bench::new();
+    let mut open = bench.open().unwrap();
+    let key = KeyHash { object: id(1), generation: Generation(1) };
+    let requested = |number: u16| {
+        let mut event = [0; 16];
+        event[..2].copy_from_slice(&number.to_le_bytes());
+        Record::Note(Note::Requested(RequestNote {
+            key,
+            event: EventHash(event),
+            fingerprint: Fingerprint([1; 16]),
+            outcome: RequestOutcome::Satisfied,
+            tombstone: None,
+            at_ms: i64::from(number),
+        }))
+    };
+    let last = |open: &Open, count: usize, last: i64| {
+        let found = open.storage.reader().requests(&key, &open.tables, 0).unwrap();
+        assert_eq!(found.len(), count);
+        assert!(found.is_sorted_by_key(|request| request.at_ms), "oldest first");
+        assert_eq!(found.last().map(|request| request.at_ms), Some(last));
+    };
+    bench.append(&mut open, (0..400).map(requested).collect());
+    assert_eq!(open.tables.active.requests[&key].len(), 256);
+    last(&open, 256, 399);
+    checkpoint(&mut open).unwrap();
+    last(&open, 256, 399);
+    bench.append(&mut open, (400..500).map(requested).collect());
+    last(&open, 256, 499);
+    drop(open);
+    bench.options.requests_kept = RequestsKept::each_for(Duration::from_millis(9));
+    let mut open = bench.open().unwrap();
+    last(&open, 10, 499);
+    checkpoint(&mut open).unwrap();
+    drop(open);
+    bench.options.requests_kept = RequestsKept::default();
+    last(&bench.open().unwrap(), 10, 499);
 }
 
 #[test]
