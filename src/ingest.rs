@@ -124,8 +124,9 @@ impl Ingest {
 
     fn decode(&mut self, batch: Batch) -> IngestBatch {
         let Batch { records, cursor, proof, .. } = batch;
+        let read = records.len() as u64;
         let items = records.into_iter().map(|record| self.reading.item(record)).collect();
-        IngestBatch { partition: self.partition.partition, items, cursor, proof }
+        IngestBatch { partition: self.partition.partition, items, read, cursor, proof }
     }
 
     /// A record stands in the way: decides what is before it, then the partition halts there.

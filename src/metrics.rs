@@ -73,7 +73,7 @@ fn describe() {
 
 /// A batch of the stream was decided.
 pub fn ingested(counts: &Counts) {
-    counter!(READ).increment(counts.total());
+    counter!(READ).increment(counts.read);
     for (verdict, count) in counts.classes() {
         counter!(VERDICTS, "verdict" => verdict).increment(count);
     }

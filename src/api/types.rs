@@ -333,6 +333,9 @@ pub struct StatusView {
     pub held_barriers: u64,
     /// Records in quarantine.
     pub quarantined: u64,
-    /// Records of the stream by what became of them, in this run of the process.
+    /// Records of the stream that were read and decided in this run of the process.
+    #[serde(default)]
+    pub records_read: u64,
+    /// The same by what became of them: they add up to it.
     pub records: BTreeMap<String, u64>,
 }

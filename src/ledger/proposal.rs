@@ -63,6 +63,8 @@ pub struct IngestBatch {
     pub partition: u32,
     /// What was read, in order.
     pub items: Vec<Item>,
+    /// How many records that are, counted before anything was made of them (I9).
+    pub read: u64,
     /// The cursor after it.
     pub cursor: Cursor,
     /// What the source needs to see that it is still the same log.

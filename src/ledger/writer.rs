@@ -9,6 +9,7 @@ use cenotaph_core::{Control, Cursors, DestinationNo, Fact, FactHash, Note, Recor
 use tokio::sync::mpsc;
 
 use super::committed::Committed;
+use super::counts::Counts;
 use super::draft::{Draft, Drafted};
 use super::error::LedgerError;
 use super::keeping::Keeping;
@@ -118,7 +119,7 @@ impl Writer {
     }
 
     fn ingest(&mut self, batch: IngestBatch) -> Result<Ingested, LedgerError> {
-        let (partition, cursor) = (batch.partition, batch.cursor);
+        let (partition, cursor, read) = (batch.partition, batch.cursor, batch.read);
         let (drafted, begins_at): (Drafted, Cursors) = {
             let committed = self.shared.read();
             let draft = Draft::new(&committed, &self.rules, self.clock.now_ms());
@@ -127,17 +128,17 @@ impl Writer {
         match drafted {
             Drafted::Stopped(stopped) => Ok(Ingested::Stopped(stopped)),
             Drafted::Whole { records, accepted, counts, objects } => {
-                let removed = records.iter().any(is_removal);
+                let opens = records.iter().any(can_open_a_gate);
                 let chain = self.append(&records)?;
                 self.shared.change(|committed| {
                     committed.apply_batch(&records, objects)?;
                     committed.books.chained(chain.frame, chain.last_fact);
                     Ok::<(), LedgerError>(())
                 })?;
-                self.shared.count(&counts);
+                self.shared.count(&Counts { read, ..counts });
                 self.window.push(begins_at, partition, cursor, accepted);
                 self.shared.wake();
-                if removed || self.shared.read().waits_for_ingest() {
+                if opens || self.shared.read().waits_for_ingest() {
                     self.open_gates()?;
                 }
                 Ok(Ingested::Decided)
@@ -266,8 +267,9 @@ fn reply_with<T>(
     fatal.map_or(Ok(()), Err)
 }
 
-fn is_removal(record: &Record) -> bool {
-    matches!(record, Record::Fact(Fact::Removed(_)))
+/// What may be open as soon as it is made: nobody may owe it.
+fn can_open_a_gate(record: &Record) -> bool {
+    matches!(record, Record::Fact(Fact::Removed(_) | Fact::BarrierMade { .. }))
 }
 
 /// Where the chain of facts stands after a frame.

@@ -36,7 +36,8 @@ impl Told {
         let bytes = record.to_string().into();
         let item = self.reading.item(RawRecord { position, bytes, too_large: None });
         let cursor = Cursor { epoch: 0, offset: self.offset };
-        let batch = IngestBatch { partition: 0, items: vec![item], cursor, proof: Vec::new() };
+        let items = vec![item];
+        let batch = IngestBatch { partition: 0, read: 1, items, cursor, proof: Vec::new() };
         let answer = self.ledger.begin_ingest(batch).unwrap().wait().unwrap();
         assert_eq!(answer, Ingested::Decided);
     }
@@ -53,16 +54,45 @@ fn deletion(event: &str) -> serde_json::Value {
     })
 }
 
+fn rules(requests_kept: Duration) -> Rules {
+    Rules {
+        collections: [("docs".to_owned(), cenotaph_core::CollectionPolicy::default())].into(),
+        requests_kept,
+        ..Rules::default()
+    }
+}
+
+/// Nobody owes it, and nobody else may ever propose anything.
+#[test]
+fn without_a_destination_a_barrier_in_the_log_is_open_once_it_is_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut told = Told::start(dir.path(), rules(Duration::from_secs(1)));
+    told.record(&json!({ "event_id": "b", "op": "barrier", "barrier": "job" }));
+    let committed = told.ledger.read();
+    assert!(committed.books.barriers["job"].opened_at_ms.is_some());
+}
+
+/// I9 can fail: what was read is not made up of what was counted.
+#[test]
+fn a_record_that_was_read_and_not_counted_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut told = Told::start(dir.path(), rules(Duration::from_secs(1)));
+    told.record(&deletion("first"));
+    assert!(told.counts().add_up());
+    let cursor = Cursor { epoch: 0, offset: 9 };
+    let (items, proof) = (Vec::new(), Vec::new());
+    let lost = IngestBatch { partition: 0, read: 1, items, cursor, proof };
+    told.ledger.begin_ingest(lost).unwrap().wait().unwrap();
+    assert_eq!((told.counts().read, told.counts().total()), (2, 1));
+    assert!(!told.counts().add_up());
+}
+
 /// `ledger.requests_kept`: afterwards a repeat is decided by its version alone.
 #[test]
 fn a_deletion_request_is_remembered_for_as_long_as_is_said() {
     for (kept, repeated, satisfied) in [(3_600_000, 1, 1), (1, 0, 2)] {
         let dir = tempfile::tempdir().unwrap();
-        let rules = Rules {
-            collections: [("docs".to_owned(), cenotaph_core::CollectionPolicy::default())].into(),
-            requests_kept: Duration::from_millis(kept),
-            ..Rules::default()
-        };
+        let rules = rules(Duration::from_millis(kept));
         let mut told = Told::start(dir.path(), rules);
         told.record(&deletion("first"));
         let lower = |event: &str| {
