@@ -130,7 +130,9 @@ impl Worker {
     /// # Errors
     /// [`WorkerError`] if something needed is not there.
     pub async fn start(plan: WorkerPlan) -> Result<Worker, WorkerError> {
-        let window = Arc::new(Window::new(plan.window_bytes));
+        // Without a destination nobody reads it.
+        let window_bytes = if plan.destinations.is_empty() { 0 } else { plan.window_bytes };
+        let window = Arc::new(Window::new(window_bytes));
         let ledger_dir = Arc::new(plan.ledger.dir.clone());
         let (ledger, writer) = {
             let window = Arc::clone(&window);

@@ -8,12 +8,17 @@
 //! ```
 //! An object's floor is a row of generation 0; its name belongs to its first row.
 
+use std::ops::Range;
+
 use cenotaph_core::{
     Covers, Entry, EntryFlags, EventHash, Fingerprint, Generation, NameHash, ObjectId,
     ObjectRecord, ScopeHash, State, TombstoneNo, Version,
 };
+use compact_str::CompactString;
+use smallvec::SmallVec;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
+use super::directory::Ordinal;
 use super::files::{bytes_at, u32_at, u64_at};
 use super::table::ObjectRows;
 
@@ -52,7 +57,7 @@ impl<'a> Bucket<'a> {
         Bucket(bytes)
     }
 
-    fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         u32_at(self.0, 24) as usize
     }
 
@@ -71,62 +76,79 @@ impl<'a> Bucket<'a> {
         &self.0[at..at + KEY]
     }
 
-    fn first_row_of(&self, object: &ObjectId) -> usize {
+    /// The object of a row.
+    pub(super) fn ordinal(&self, row: usize) -> Ordinal {
+        Ordinal::of(self.key(row))
+    }
+
+    fn first_row_of(&self, object: Ordinal) -> usize {
         let (mut low, mut high) = (0, self.rows());
         while low < high {
             let middle = (low + high) / 2;
-            if self.key(middle)[..32] < object.0[..] { low = middle + 1 } else { high = middle }
+            if self.ordinal(middle) < object { low = middle + 1 } else { high = middle }
         }
         low
     }
 
+    fn find(&self, object: &ObjectId) -> Option<usize> {
+        let object = Ordinal::of(&object.0);
+        let first = self.first_row_of(object);
+        (first < self.rows() && self.ordinal(first) == object).then_some(first)
+    }
+
     /// One object.
     pub(super) fn object(&self, object: &ObjectId) -> Option<ObjectRows> {
-        let first = self.first_row_of(object);
-        let is_its = first < self.rows() && self.key(first)[..32] == object.0;
-        is_its.then(|| self.object_at(first).0)
+        self.find(object).map(|first| self.object_at(first).0)
     }
 
     /// One object without its name.
     pub(super) fn record(&self, object: &ObjectId) -> Option<ObjectRecord> {
-        let first = self.first_row_of(object);
-        let is_its = first < self.rows() && self.key(first)[..32] == object.0;
-        is_its.then(|| self.record_at(first).0)
+        self.find(object).map(|first| self.record_at(first).0)
     }
 
     /// The object whose first row this is, and the row after its last.
     fn object_at(&self, first: usize) -> (ObjectRows, usize) {
         let (record, next) = self.record_at(first);
-        (ObjectRows { record, name: self.name(first) }, next)
+        let name = String::from_utf8_lossy(self.name(first));
+        (ObjectRows { record, name: CompactString::from(name) }, next)
     }
 
-    fn record_at(&self, first: usize) -> (ObjectRecord, usize) {
-        let object = &self.key(first)[..32];
-        let mut record = ObjectRecord::default();
-        let mut row = first;
-        while row < self.rows() && self.key(row)[..32] == *object {
-            let generation = u32::from_be_bytes(bytes_at(self.key(row), 32));
-            if generation == 0 {
-                record.floor = self.value_floor(row);
-            } else {
-                record.generations.push((Generation(generation), self.entry(row)));
+    /// The object whose first row this is, and the row after its last.
+    pub(super) fn record_at(&self, first: usize) -> (ObjectRecord, usize) {
+        let next = self.row_after(first);
+        let (mut floor, mut generations) = (0, SmallVec::new());
+        for row in first..next {
+            match u32::from_be_bytes(bytes_at(self.key(row), 32)) {
+                0 => floor = self.value_floor(row),
+                generation => generations.push((Generation(generation), self.entry(row))),
             }
-            row += 1;
         }
-        (record, row)
+        (ObjectRecord { floor, generations }, next)
+    }
+
+    /// The row after the last one of the object whose first row this is.
+    fn row_after(&self, first: usize) -> usize {
+        let object = self.ordinal(first);
+        let rows = self.rows();
+        (first + 1..rows).find(|row| self.ordinal(*row) != object).unwrap_or(rows)
     }
 
     /// Every object, ascending.
     pub(super) fn objects(self) -> impl Iterator<Item = (ObjectId, ObjectRows)> + 'a {
+        self.kept().map(move |kept| (kept.object.object(), self.object_at(kept.rows.start).0))
+    }
+
+    /// The rows of every object, ascending.
+    pub(super) fn kept(self) -> impl Iterator<Item = Kept<'a>> + 'a {
         let mut row = 0;
         std::iter::from_fn(move || {
-            if row >= self.rows() {
+            let first = row;
+            if first >= self.rows() {
                 return None;
             }
-            let object = ObjectId(bytes_at(self.key(row), 0));
-            let (rows, next) = self.object_at(row);
-            row = next;
-            Some((object, rows))
+            row = self.row_after(first);
+            let object = self.ordinal(first);
+            Some(Kept { bucket: self, object, rows: first..row })
         })
     }
 
@@ -139,12 +161,12 @@ impl<'a> Bucket<'a> {
         u32_at(self.value(row), 2)
     }
 
-    fn name(&self, row: usize) -> Option<Box<str>> {
+    /// The name that belongs to a row; empty where none does.
+    fn name(&self, row: usize) -> &'a [u8] {
         let value = self.value(row);
         let (at, length) = (u32_at(value, 86) as usize, u16::from_le_bytes(bytes_at(value, 90)));
-        let names = self.0.get(HEADER + self.rows() * (KEY + VALUE)..)?;
-        let name = names.get(at..at + usize::from(length))?;
-        if name.is_empty() { None } else { std::str::from_utf8(name).ok().map(Box::from) }
+        let names = HEADER + self.rows() * (KEY + VALUE);
+        self.0.get(names + at..names + at + usize::from(length)).unwrap_or_default()
     }
 
     fn entry(&self, row: usize) -> Entry {
@@ -170,53 +192,111 @@ pub(super) fn contribution(bound: &ObjectId, bytes: &[u8]) -> u64 {
     xxh3_64_with_seed(&bound.0, u64_at(bytes, 0))
 }
 
-/// Packs neighbouring objects.
-pub(super) fn pack(objects: &[(ObjectId, ObjectRows)], checkpoint: u64, replaced: u64) -> Vec<u8> {
-    let rows: usize = objects.iter().map(|(_, rows)| row_count(rows)).sum();
-    let names: usize =
-        objects.iter().map(|(_, rows)| rows.name.as_ref().map_or(0, |n| n.len())).sum();
-    let mut bytes = Vec::with_capacity(HEADER + rows * (KEY + VALUE) + names);
+/// An object as a bucket holds it already: its rows are copied as they are.
+#[derive(Debug, Clone)]
+pub(super) struct Kept<'a> {
+    bucket: Bucket<'a>,
+    pub(super) object: Ordinal,
+    rows: Range<usize>,
+}
+
+/// What a bucket is packed from.
+#[derive(Debug, Clone)]
+pub(super) enum Piece<'a> {
+    /// An object that has not changed.
+    Kept(Kept<'a>),
+    /// One that has.
+    Changed(Ordinal, &'a ObjectRows),
+}
+
+impl<'a> Piece<'a> {
+    pub(super) fn object(&self) -> Ordinal {
+        match self {
+            Piece::Kept(kept) => kept.object,
+            Piece::Changed(object, _) => *object,
+        }
+    }
+
+    /// What it takes in a bucket.
+    pub(super) fn bytes(&self) -> usize {
+        self.rows() * (KEY + VALUE) + self.name().len()
+    }
+
+    fn rows(&self) -> usize {
+        match self {
+            Piece::Kept(kept) => kept.rows.len(),
+            Piece::Changed(_, rows) => {
+                rows.record.generations.len() + usize::from(rows.record.floor > 0)
+            }
+        }
+    }
+
+    fn name(&self) -> &'a [u8] {
+        match self {
+            Piece::Kept(kept) => kept.bucket.name(kept.rows.start),
+            Piece::Changed(_, rows) => rows.name.as_bytes(),
+        }
+    }
+
+    fn pack_keys(&self, bytes: &mut Vec<u8>) {
+        match self {
+            Piece::Kept(Kept { bucket, rows, .. }) => {
+                let at = |row| HEADER + row * KEY;
+                bytes.extend_from_slice(&bucket.0[at(rows.start)..at(rows.end)]);
+            }
+            Piece::Changed(object, ObjectRows { record, .. }) => {
+                let floor = (record.floor > 0).then_some(0);
+                let generations = record.generations.iter().map(|(generation, _)| generation.0);
+                for generation in floor.into_iter().chain(generations) {
+                    bytes.extend_from_slice(&object.object().0);
+                    bytes.extend_from_slice(&generation.to_be_bytes());
+                }
+            }
+        }
+    }
+
+    /// Its values; the name, which lies at this place among the names, belongs to the first row.
+    fn pack_values(&self, bytes: &mut Vec<u8>, name_at: u32) {
+        // Names are at most MAX_NAME_BYTES long, so the length fits.
+        let mut name = (name_at, self.name().len() as u16);
+        match self {
+            Piece::Kept(Kept { bucket, rows, .. }) => {
+                let first = bytes.len();
+                for row in rows.clone() {
+                    bytes.extend_from_slice(bucket.value(row));
+                }
+                put_name(&mut bytes[first..first + VALUE], name);
+            }
+            Piece::Changed(_, ObjectRows { record, .. }) => {
+                if record.floor > 0 {
+                    pack_floor(bytes, record.floor, std::mem::take(&mut name));
+                }
+                for (_, entry) in &record.generations {
+                    pack_entry(bytes, entry, std::mem::take(&mut name));
+                }
+            }
+        }
+    }
+}
+
+/// Packs neighbouring objects into `bytes`, in place of what they hold.
+pub(super) fn pack(pieces: &[Piece<'_>], checkpoint: u64, replaced: u64, bytes: &mut Vec<u8>) {
+    let rows: usize = pieces.iter().map(Piece::rows).sum();
+    bytes.clear();
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&checkpoint.to_le_bytes());
     bytes.extend_from_slice(&replaced.to_le_bytes());
     bytes.extend_from_slice(&(rows as u32).to_le_bytes());
     bytes.extend_from_slice(&FORMAT.to_le_bytes());
-    for (object, rows) in objects {
-        let floor = (rows.record.floor > 0).then_some(0);
-        let generations = rows.record.generations.iter().map(|(generation, _)| generation.0);
-        for generation in floor.into_iter().chain(generations) {
-            bytes.extend_from_slice(&object.0);
-            bytes.extend_from_slice(&generation.to_be_bytes());
-        }
+    pieces.iter().for_each(|piece| piece.pack_keys(bytes));
+    let mut name_at = 0;
+    for piece in pieces {
+        piece.pack_values(bytes, name_at);
+        name_at += piece.name().len() as u32;
     }
-    let mut name_at = 0_u32;
-    for (_, rows) in objects {
-        // Names are at most MAX_NAME_BYTES long, so the length fits.
-        let length = rows.name.as_ref().map_or(0, |name| name.len()) as u16;
-        let mut name = (name_at, length);
-        if rows.record.floor > 0 {
-            pack_floor(&mut bytes, rows.record.floor, std::mem::take(&mut name));
-        }
-        for (_, entry) in &rows.record.generations {
-            pack_entry(&mut bytes, entry, std::mem::take(&mut name));
-        }
-        name_at += u32::from(length);
-    }
-    for name in objects.iter().filter_map(|(_, rows)| rows.name.as_ref()) {
-        bytes.extend_from_slice(name.as_bytes());
-    }
+    pieces.iter().for_each(|piece| bytes.extend_from_slice(piece.name()));
     let checksum = xxh3_64(&bytes[8..]);
     bytes[..8].copy_from_slice(&checksum.to_le_bytes());
-    bytes
-}
-
-/// What an object takes in a bucket.
-pub(super) fn packed_bytes(rows: &ObjectRows) -> usize {
-    row_count(rows) * (KEY + VALUE) + rows.name.as_ref().map_or(0, |name| name.len())
-}
-
-fn row_count(rows: &ObjectRows) -> usize {
-    rows.record.generations.len() + usize::from(rows.record.floor > 0)
 }
 
 fn pack_floor(bytes: &mut Vec<u8>, floor: u32, name: (u32, u16)) {
@@ -244,7 +324,7 @@ fn pack_entry(bytes: &mut Vec<u8>, entry: &Entry, name: (u32, u16)) {
     bytes.extend_from_slice(&value);
 }
 
-fn put_name(value: &mut [u8; VALUE], (at, length): (u32, u16)) {
+fn put_name(value: &mut [u8], (at, length): (u32, u16)) {
     value[86..90].copy_from_slice(&at.to_le_bytes());
     value[90..92].copy_from_slice(&length.to_le_bytes());
 }
@@ -297,16 +377,60 @@ mod tests {
                     let entry = entry(u64::from(id) + u64::from(generation) - 1, id % 2 == 0, id);
                     rows.record.set(Generation(generation), entry);
                 }
-                rows.name = (id % 5 != 0).then(|| format!("nämé {id}").into());
+                if id % 5 != 0 {
+                    rows.name = format!("nämé {id}").into();
+                }
                 (ObjectId([id; 32]), rows)
             })
             .collect()
     }
 
+    fn pack_all(objects: &[(ObjectId, ObjectRows)], checkpoint: u64, replaced: u64) -> Vec<u8> {
+        let piece = |(object, rows)| Piece::Changed(ordinal(object), rows);
+        let pieces: Vec<_> = objects.iter().map(|(object, rows)| piece((object, rows))).collect();
+        packed(&pieces, checkpoint, replaced)
+    }
+
+    fn packed(pieces: &[Piece<'_>], checkpoint: u64, replaced: u64) -> Vec<u8> {
+        let mut bytes = b"what was packed before".to_vec();
+        pack(pieces, checkpoint, replaced, &mut bytes);
+        bytes
+    }
+
+    fn ordinal(object: &ObjectId) -> Ordinal {
+        Ordinal::of(&object.0)
+    }
+
+    #[test]
+    fn what_is_kept_is_packed_like_what_is_given() {
+        let objects = sample();
+        let whole = pack_all(&objects, 5, 77);
+        let bucket = Bucket::check(&whole).unwrap();
+        let kept: Vec<Piece<'_>> = bucket.kept().map(Piece::Kept).collect();
+        assert_eq!(packed(&kept, 5, 77), whole);
+        let (mixed, half): (Vec<Piece<'_>>, _) =
+            (
+                kept.iter()
+                    .zip(&objects)
+                    .enumerate()
+                    .filter(|(at, _)| at % 3 != 0)
+                    .map(|(at, (kept, (object, rows)))| {
+                        if at % 2 == 0 {
+                            kept.clone()
+                        } else {
+                            Piece::Changed(ordinal(object), rows)
+                        }
+                    })
+                    .collect(),
+                objects.iter().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, it)| it.clone()),
+            );
+        assert_eq!(packed(&mixed, 6, 1), pack_all(&half.collect::<Vec<_>>(), 6, 1));
+    }
+
     #[test]
     fn what_is_packed_comes_back() {
         let objects = sample();
-        let bytes = pack(&objects, 5, 77);
+        let bytes = pack_all(&objects, 5, 77);
         let bucket = Bucket::check(&bytes).unwrap();
         assert_eq!((bucket.checkpoint(), bucket.replaced()), (5, 77));
         for (object, rows) in &objects {
@@ -318,7 +442,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_or_a_cut_is_noticed() {
-        let bytes = pack(&sample(), 1, 0);
+        let bytes = pack_all(&sample(), 1, 0);
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();
             damaged[at] ^= 4;

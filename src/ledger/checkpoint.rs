@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use cenotaph_core::{KeyHash, ObjectId};
 use serde::Serialize;
+use sled::IVec;
 
 use super::boundary::{self, Boundary};
-use super::bucket::{
-    Bucket, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack, packed_bytes,
-};
+use super::bucket::{Bucket, Piece, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack};
+use super::directory::{Directory, Ordinal};
 use super::frame::Mark;
 use super::journal::{JournalError, rewrite_absorbed};
 use super::requests::RequestsKept;
@@ -107,6 +107,7 @@ pub struct CheckpointReport {
 pub(super) struct Work {
     pub(super) view: View,
     pub(super) table: Arc<Table>,
+    pub(super) directory: Arc<Directory>,
     pub(super) through: Mark,
     pub(super) ledger: [u8; 16],
     pub(super) state: Vec<(String, Vec<u8>)>,
@@ -120,7 +121,7 @@ pub(super) struct Work {
 
 /// What one has made.
 pub(super) struct Done {
-    pub(super) changed: Vec<(ObjectId, Arc<[u8]>)>,
+    pub(super) directory: Directory,
     pub(super) meta: Meta,
     pub(super) digest: u64,
     pub(super) report: CheckpointReport,
@@ -243,7 +244,8 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
     boundary::at(Boundary::StateDropped, &work.journal);
     let segments = rewrite_absorbed(&work.journal, &work.through, work.keep_bytes)?;
     let report = CheckpointReport { checkpoint, buckets: merged.changed.len(), segments };
-    Ok(Done { changed: merged.changed, meta, digest, report })
+    let directory = work.directory.with(merged.changed);
+    Ok(Done { directory, meta, digest, report })
 }
 
 fn stop_if(work: &Work, step: Step) -> Result<(), CheckpointError> {
@@ -252,8 +254,10 @@ fn stop_if(work: &Work, step: Step) -> Result<(), CheckpointError> {
 
 struct Merged {
     digest: u64,
-    changed: Vec<(ObjectId, Arc<[u8]>)>,
+    changed: Vec<(Ordinal, IVec)>,
 }
+
+type Change<'a> = (Ordinal, &'a ObjectRows);
 
 /// Merges the changed objects into the buckets that they belong to.
 fn buckets(
@@ -262,30 +266,33 @@ fn buckets(
     merged: &mut Merged,
     watch: &Watch,
 ) -> Result<(), CheckpointError> {
-    let mut ids: Vec<&ObjectId> = work.table.objects.keys().collect();
-    ids.sort_unstable();
+    let objects = work.table.objects.iter();
+    let mut changes: Vec<Change<'_>> =
+        objects.map(|(id, rows)| (Ordinal::of(&id.0), rows)).collect();
+    changes.sort_unstable_by_key(|(object, _)| *object);
     let mut batch = sled::Batch::default();
     let mut batched = 0;
-    let mut from = 0;
-    while let Some(first) = ids.get(from) {
-        let (bound, old, until) = bucket_of(work, first);
-        let belongs = |id: &&&ObjectId| until.as_ref().is_none_or(|until| ***id < *until);
-        let count = ids[from..].iter().take_while(belongs).count();
-        let changes = &ids[from..from + count];
-        from += count;
-        let parts = merge(work, old.as_deref(), changes);
-        let old_own = old.as_ref().map_or(0, |bytes| contribution(&bound, bytes));
+    let mut packed = Vec::with_capacity(SPLIT_ABOVE_BYTES);
+    let mut rest = changes.as_slice();
+    while let Some((first, _)) = rest.first() {
+        let old = OldBucket::of(work, *first);
+        let (own, others) = rest.split_at(rest.partition_point(|(object, _)| old.holds(*object)));
+        rest = others;
+        let old_own = old.bytes.map_or(0, |bytes| contribution(&old.bound.object(), bytes));
         merged.digest = merged.digest.wrapping_sub(old_own);
-        for (index, part) in parts.iter().enumerate() {
-            let part_bound = if index == 0 { bound } else { part[0].0 };
-            let replaced = match (index, &old) {
+        let pieces = merge(old.bytes, own);
+        for (index, part) in parts(&pieces).enumerate() {
+            let bound = if index == 0 { old.bound } else { part[0].object() };
+            let replaced = match (index, old.bytes) {
                 (0, Some(bytes)) => first_replaced(bytes, checkpoint, old_own),
                 _ => 0,
             };
-            let bytes = pack(part, checkpoint, replaced);
-            merged.digest = merged.digest.wrapping_add(contribution(&part_bound, &bytes));
-            batch.insert(bucket_key(&part_bound), bytes.as_slice());
-            merged.changed.push((part_bound, Arc::from(bytes)));
+            pack(part, checkpoint, replaced, &mut packed);
+            let bytes = IVec::from(packed.as_slice());
+            let object = bound.object();
+            merged.digest = merged.digest.wrapping_add(contribution(&object, &bytes));
+            batch.insert(bucket_key(&object), bytes.clone());
+            merged.changed.push((bound, bytes));
             batched += 1;
         }
         if batched >= BATCH {
@@ -299,17 +306,35 @@ fn buckets(
     Ok(())
 }
 
-/// The bucket that an object belongs to: its bound, its bytes, and the next one's bound. The very
-/// first begins below everything.
-fn bucket_of(work: &Work, object: &ObjectId) -> (ObjectId, Option<Arc<[u8]>>, Option<ObjectId>) {
-    let directory = work.view.directory.read();
-    match directory.range(..=object).next_back() {
-        Some((bound, bytes)) => {
-            let after = (std::ops::Bound::Excluded(*bound), std::ops::Bound::Unbounded);
-            let until = directory.range(after).next().map(|(next, _)| *next);
-            (*bound, Some(Arc::clone(bytes)), until)
+/// The bucket that an object belongs to, as it is before this checkpoint.
+struct OldBucket<'a> {
+    bound: Ordinal,
+    /// None where there is none yet.
+    bytes: Option<&'a IVec>,
+    /// The next one's bound.
+    until: Option<Ordinal>,
+}
+
+impl<'a> OldBucket<'a> {
+    fn of(work: &'a Work, object: Ordinal) -> OldBucket<'a> {
+        let directory = &work.directory;
+        match directory.place_of(object) {
+            Some(place) => OldBucket {
+                bound: directory.bound(place).unwrap_or(object),
+                bytes: directory.bytes(place),
+                until: directory.bound(place + 1),
+            },
+            // The very first begins below everything.
+            None => OldBucket {
+                bound: Ordinal::of(&ObjectId::default().0),
+                bytes: None,
+                until: directory.bound(0),
+            },
         }
-        None => (ObjectId::default(), None, directory.keys().next().copied()),
+    }
+
+    fn holds(&self, object: Ordinal) -> bool {
+        self.until.is_none_or(|until| object < until)
     }
 }
 
@@ -320,42 +345,41 @@ fn first_replaced(old: &[u8], checkpoint: u64, own: u64) -> u64 {
     if bucket.checkpoint() == checkpoint { bucket.replaced() } else { own }
 }
 
-/// The objects of a bucket with their changes, in parts of a bucket each.
-fn merge(
-    work: &Work,
-    old: Option<&[u8]>,
-    changes: &[&ObjectId],
-) -> Vec<Vec<(ObjectId, ObjectRows)>> {
-    let mut objects: BTreeMap<ObjectId, ObjectRows> =
-        old.map(|bytes| Bucket::trusted(bytes).objects().collect()).unwrap_or_default();
-    for id in changes {
-        if let Some(rows) = work.table.objects.get(*id) {
-            objects.insert(**id, rows.clone());
+/// The objects of a bucket with their changes, ascending.
+fn merge<'a>(old: Option<&'a IVec>, changes: &[Change<'a>]) -> Vec<Piece<'a>> {
+    let mut pieces = Vec::with_capacity(changes.len() + SPLIT_ABOVE);
+    let mut kept = old.into_iter().flat_map(|bytes| Bucket::trusted(bytes).kept()).peekable();
+    for (object, rows) in changes {
+        while let Some(before) = kept.next_if(|kept| kept.object < *object) {
+            pieces.push(Piece::Kept(before));
         }
+        kept.next_if(|kept| kept.object == *object);
+        pieces.push(Piece::Changed(*object, rows));
     }
-    let objects: Vec<_> = objects.into_iter().collect();
-    let bytes: usize = objects.iter().map(|(_, rows)| packed_bytes(rows)).sum();
-    if objects.len() <= SPLIT_ABOVE && bytes <= SPLIT_ABOVE_BYTES {
-        return vec![objects];
-    }
-    split(objects)
+    pieces.extend(kept.map(Piece::Kept));
+    pieces
 }
 
-fn split(objects: Vec<(ObjectId, ObjectRows)>) -> Vec<Vec<(ObjectId, ObjectRows)>> {
-    let mut parts = Vec::new();
-    let (mut part, mut bytes) = (Vec::new(), 0);
-    for object in objects {
-        bytes += packed_bytes(&object.1);
-        part.push(object);
-        if part.len() >= TARGET || bytes >= SPLIT_ABOVE_BYTES / 2 {
-            parts.push(std::mem::take(&mut part));
-            bytes = 0;
-        }
-    }
-    if !part.is_empty() {
-        parts.push(part);
-    }
-    parts
+/// All of it, or parts of a bucket each where it is too large for one.
+fn parts<'p, 'a>(pieces: &'p [Piece<'a>]) -> impl Iterator<Item = &'p [Piece<'a>]> {
+    let bytes: usize = pieces.iter().map(Piece::bytes).sum();
+    let fits = pieces.len() <= SPLIT_ABOVE && bytes <= SPLIT_ABOVE_BYTES;
+    let mut rest = pieces;
+    std::iter::from_fn(move || {
+        let end = if fits { rest.len() } else { part_end(rest) };
+        let (part, others) = rest.split_at(end);
+        rest = others;
+        (!part.is_empty()).then_some(part)
+    })
+}
+
+fn part_end(pieces: &[Piece<'_>]) -> usize {
+    let mut bytes = 0;
+    let full = pieces.iter().take(TARGET).position(|piece| {
+        bytes += piece.bytes();
+        bytes >= SPLIT_ABOVE_BYTES / 2
+    });
+    full.map_or(pieces.len().min(TARGET), |last| last + 1)
 }
 
 /// Writes values that the digest counts, in place of what stood there.

@@ -1,15 +1,17 @@
 //! The committed state: what has been journalled, synced and shown. Everybody reads it; only the
 //! writer changes it, frame by frame.
 
+use std::borrow::Cow;
+
 use cenotaph_core::{
     Cursor, Cursors, KeyHash, Note, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote,
     Tombstone, TombstoneNo,
 };
-use hashbrown::HashMap;
 use roaring::RoaringTreemap;
 
-use super::draft::Changed;
+use super::draft::{Changed, ChangedObjects};
 use super::error::LedgerError;
+use super::lookup;
 use super::state::{BarrierBook, Books, DestinationBook, from_ranges};
 use super::table::{KeptTombstone, Tables};
 use super::view::{Reader, ViewError};
@@ -65,6 +67,11 @@ impl Committed {
         Ok(self.reader.record(object, &self.tables)?)
     }
 
+    /// The same of many at once, which is faster.
+    pub(super) fn objects(&self, objects: &[ObjectId]) -> Vec<Option<Cow<'_, ObjectRecord>>> {
+        lookup::records(&self.tables, objects)
+    }
+
     /// The deletion requests of a key that changed nothing and are still remembered.
     ///
     /// # Errors
@@ -110,7 +117,7 @@ impl Committed {
     pub(super) fn apply_batch(
         &mut self,
         records: &[Record],
-        objects: HashMap<ObjectId, Changed>,
+        objects: ChangedObjects,
     ) -> Result<(), LedgerError> {
         for record in records {
             self.books.apply(record);

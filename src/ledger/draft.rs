@@ -1,6 +1,8 @@
 //! A batch of the stream, decided: what the next frame will say. Nothing here is shown to anybody
 //! before that frame is synced.
 
+use std::borrow::Cow;
+
 use bytestring::ByteString;
 use cenotaph_core::decide::{Decided, Known, PastEvent, Verdict, accept};
 use cenotaph_core::{
@@ -15,6 +17,7 @@ use super::counts::Counts;
 use super::error::LedgerError;
 use super::proposal::{IngestBatch, IngestStop, Item, Stopped};
 use super::rules::{Rules, Ruling};
+use super::table::IdState;
 
 /// How many tombstones of one key are looked through for an event id. A repeat of one older than
 /// these is decided by its version, which refuses it all the same.
@@ -28,6 +31,9 @@ pub(super) struct Changed {
     pub(super) name: ByteString,
 }
 
+/// The objects that a batch changes.
+pub(super) type ChangedObjects = HashMap<ObjectId, Changed, IdState>;
+
 /// A batch under decision.
 pub(super) struct Draft<'a> {
     committed: &'a Committed,
@@ -36,7 +42,7 @@ pub(super) struct Draft<'a> {
     records: Vec<Record>,
     accepted: Vec<Identified>,
     counts: Counts,
-    objects: HashMap<ObjectId, Changed>,
+    objects: ChangedObjects,
     tombstones: HashMap<TombstoneNo, Tombstone>,
     requests: HashMap<KeyHash, Vec<PastEvent>>,
     barriers: HashMap<String, Option<EventHash>>,
@@ -56,7 +62,7 @@ pub(super) enum Drafted {
         /// One count a record of the stream.
         counts: Counts,
         /// The objects that it changes, as they are after it: what the records say, added up.
-        objects: HashMap<ObjectId, Changed>,
+        objects: ChangedObjects,
     },
     /// Nothing of it: a record stands in the way.
     Stopped(Stopped),
@@ -71,7 +77,7 @@ impl<'a> Draft<'a> {
             records: Vec::new(),
             accepted: Vec::new(),
             counts: Counts::default(),
-            objects: HashMap::new(),
+            objects: ChangedObjects::default(),
             tombstones: HashMap::new(),
             requests: HashMap::new(),
             barriers: HashMap::new(),
@@ -86,8 +92,10 @@ impl<'a> Draft<'a> {
         self.records.reserve(batch.items.len() + 1);
         self.objects.reserve(batch.items.len());
         self.accepted.reserve(batch.items.len());
+        let objects: Vec<ObjectId> = batch.items.iter().filter_map(object_of).collect();
+        let mut known = self.committed.objects(&objects).into_iter();
         for (index, item) in batch.items.into_iter().enumerate() {
-            if let Some(reason) = self.item(item)? {
+            if let Some(reason) = self.item(item, &mut known)? {
                 return Ok(Drafted::Stopped(Stopped { index, reason }));
             }
         }
@@ -97,9 +105,15 @@ impl<'a> Draft<'a> {
         Ok(Drafted::Whole { records, accepted, counts, objects })
     }
 
-    fn item(&mut self, item: Item) -> Result<Option<IngestStop>, LedgerError> {
+    fn item(
+        &mut self,
+        item: Item,
+        known: &mut impl Iterator<Item = Option<Cow<'a, ObjectRecord>>>,
+    ) -> Result<Option<IngestStop>, LedgerError> {
         match item {
-            Item::Change(identified) => self.change(identified),
+            Item::Change(identified) => {
+                self.change(identified, known.next().flatten().unwrap_or_default())
+            }
             Item::Barrier { request, event, scope } => Ok(self.barrier(request, event, scope)),
             Item::Ignored => {
                 self.counts.ignored += 1;
@@ -116,7 +130,11 @@ impl<'a> Draft<'a> {
         }
     }
 
-    fn change(&mut self, identified: Identified) -> Result<Option<IngestStop>, LedgerError> {
+    fn change(
+        &mut self,
+        identified: Identified,
+        committed: Cow<'a, ObjectRecord>,
+    ) -> Result<Option<IngestStop>, LedgerError> {
         let rules = self.rules;
         let policy = match rules.collection(&identified.change.key.collection) {
             Ruling::Policy(policy) => policy,
@@ -131,7 +149,10 @@ impl<'a> Draft<'a> {
                 ));
             }
         };
-        let record = self.record_of(&identified.ids.key.object)?;
+        let record = match self.objects.get(&identified.ids.key.object) {
+            Some(changed) => Cow::Owned(changed.record.clone()),
+            None => committed,
+        };
         let past = self.past_events(&record, &identified.ids.key)?;
         let known = Known { record: &record, past: &past, scope_closed: false };
         let decided = accept(&known, &identified, policy, &rules.authority);
@@ -153,7 +174,12 @@ impl<'a> Draft<'a> {
     }
 
     /// Turns a verdict into facts and notes.
-    fn perform(&mut self, record: ObjectRecord, identified: Identified, mut decided: Decided) {
+    fn perform(
+        &mut self,
+        record: Cow<'_, ObjectRecord>,
+        identified: Identified,
+        mut decided: Decided,
+    ) {
         let Identified { change, ids } = &identified;
         self.facts_of_opening(change, ids, &decided);
         if let (Some(covers), Some(entry)) = (decided.removal, decided.entry.as_mut()) {
@@ -229,12 +255,13 @@ impl<'a> Draft<'a> {
     /// Notes the entry that a change results in, if it changes.
     fn resulting_entry(
         &mut self,
-        mut record: ObjectRecord,
+        record: Cow<'_, ObjectRecord>,
         identified: &Identified,
         decided: &Decided,
     ) {
         let Identified { change, ids } = identified;
         let Some(entry) = decided.entry.clone() else { return };
+        let mut record = record.into_owned();
         record.floor = decided.floor.unwrap_or(record.floor);
         let position = (decided.verdict == Verdict::Accepted).then_some(change.position);
         self.note(Note::Accepted(AcceptedNote {
@@ -247,13 +274,6 @@ impl<'a> Draft<'a> {
         record.set(ids.key.generation, entry);
         let name = change.key.object.clone();
         self.objects.insert(ids.key.object, Changed { record, name });
-    }
-
-    fn record_of(&self, object: &ObjectId) -> Result<ObjectRecord, LedgerError> {
-        match self.objects.get(object) {
-            Some(changed) => Ok(changed.record.clone()),
-            None => Ok(self.committed.object(object)?.unwrap_or_default()),
-        }
     }
 
     /// The events that a key remembers beside its entry's own: looked up only where there are some.
@@ -389,6 +409,13 @@ impl<'a> Draft<'a> {
 
     fn note(&mut self, note: Note) {
         self.records.push(Record::Note(note));
+    }
+}
+
+fn object_of(item: &Item) -> Option<ObjectId> {
+    match item {
+        Item::Change(identified) => Some(identified.ids.key.object),
+        _ => None,
     }
 }
 

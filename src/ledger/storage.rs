@@ -168,10 +168,10 @@ impl Storage {
         boundary::at(Boundary::ViewOpened, dir);
         report.unfinished_checkpoint = view.unfinished;
         let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
-        let OpenedView { view, meta, state, digest, .. } = view;
-        let requests_kept = options.requests_kept;
+        let OpenedView { view, directory, meta, state, digest, .. } = view;
         let active = Table::with_room_for(options.table_objects);
-        let tables = Tables { active, frozen: None, requests_kept };
+        let (directory, requests_kept) = (Arc::new(directory), options.requests_kept);
+        let tables = Tables { active, frozen: None, directory, requests_kept };
         let storage = Storage {
             journal,
             view,
@@ -254,6 +254,7 @@ impl Storage {
         let work = Work {
             view: self.view.clone(),
             table,
+            directory: Arc::clone(&tables.directory),
             through: self.journal.mark(),
             ledger: self.identity.ledger.0,
             state,
@@ -284,7 +285,7 @@ impl Storage {
         let done = ended?;
         self.meta = Some(done.meta);
         self.digest = done.digest;
-        self.view.directory.write().extend(done.changed);
+        tables.directory = Arc::new(done.directory);
         *self.view.last_chunk.lock() = None;
         // The directory holds it now. Its room serves the next one.
         self.spare = tables.frozen.take().and_then(|frozen| Arc::try_unwrap(frozen).ok());

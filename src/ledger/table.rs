@@ -8,8 +8,11 @@ use cenotaph_core::{
     ConfirmedFact, DestinationNo, Fact, KeyHash, Note, ObjectId, ObjectRecord, Record, RequestNote,
     Tombstone,
 };
+use compact_str::CompactString;
 use hashbrown::HashMap;
+use indexmap::IndexMap;
 
+use super::directory::Directory;
 use super::requests::RequestsKept;
 use super::view::{Reader, ViewError};
 
@@ -18,8 +21,9 @@ use super::view::{Reader, ViewError};
 pub struct ObjectRows {
     /// The generations.
     pub record: ObjectRecord,
-    /// The name, in bytes of its own: the stream's names share large read blocks.
-    pub name: Option<Box<str>>,
+    /// The name, in bytes of its own: the stream's names share large read blocks. Empty where none
+    /// was given.
+    pub name: CompactString,
 }
 
 /// A tombstone with the names that its key had.
@@ -49,7 +53,12 @@ impl Hasher for IdHasher {
     }
 }
 
-type Objects = HashMap<ObjectId, ObjectRows, BuildHasherDefault<IdHasher>>;
+/// Hashes object ids.
+pub(super) type IdState = BuildHasherDefault<IdHasher>;
+
+/// The rows lie side by side in the order they came in: memory is touched as it fills, and none of
+/// it for a single row.
+type Objects = IndexMap<ObjectId, ObjectRows, IdState>;
 
 /// What has changed.
 #[derive(Debug, Default)]
@@ -61,10 +70,13 @@ pub struct Table {
 }
 
 impl Table {
-    /// An empty one with room for so many objects, so that it does not stall to grow.
+    /// An empty one with room for twice so many objects, so that it does not stall to grow: it goes
+    /// on taking changes in until the one before it is written. Room costs nothing before it is
+    /// touched.
     #[must_use]
     pub fn with_room_for(objects: usize) -> Table {
-        let objects = Objects::with_capacity_and_hasher(objects, BuildHasherDefault::default());
+        let room = objects.saturating_mul(2);
+        let objects = Objects::with_capacity_and_hasher(room, BuildHasherDefault::default());
         Table { objects, ..Table::default() }
     }
 
@@ -90,13 +102,15 @@ impl Table {
     }
 }
 
-/// The changes since the last checkpoint, and those that one is writing.
+/// The changes since the last checkpoint, those that one is writing, and what the last one wrote.
 #[derive(Debug, Default)]
 pub struct Tables {
     /// Takes changes in.
     pub active: Table,
     /// Being written.
     pub frozen: Option<Arc<Table>>,
+    /// The buckets of the last checkpoint.
+    pub(super) directory: Arc<Directory>,
     /// Which deletion requests that changed nothing are remembered.
     pub(super) requests_kept: RequestsKept,
 }
@@ -117,7 +131,9 @@ impl Tables {
                 if let Some(rows) = self.active.objects.get_mut(object) {
                     rows.record.floor = accepted.floor;
                     rows.record.set(accepted.key.generation, accepted.entry.clone());
-                    rows.name.get_or_insert_with(|| Box::from(&*accepted.object));
+                    if rows.name.is_empty() {
+                        rows.name = CompactString::from(&*accepted.object);
+                    }
                 }
             }
             Record::Fact(Fact::Removed(tombstone)) => {
@@ -153,7 +169,7 @@ impl Tables {
         match self.active.objects.get_mut(&object) {
             Some(rows) => rows.record = record,
             None => {
-                let rows = ObjectRows { record, name: Some(Box::from(name)) };
+                let rows = ObjectRows { record, name: CompactString::from(name) };
                 self.active.objects.insert(object, rows);
             }
         }

@@ -213,14 +213,14 @@ fn view(folder: &Path, report: &mut VerifyReport, removed: &Removed) -> Result<(
             return Ok(());
         }
     };
-    let OpenedView { view, meta, .. } = opened;
+    let OpenedView { view, directory, meta, .. } = opened;
     let through = meta.map_or(0, |meta| meta.frame);
     report.view_frame = through;
     if meta.is_none() && report.rewritten_segments > 0 {
         report.find("the view is missing, and the journal alone does not hold all of it");
     }
-    for bytes in view.directory.read().values() {
-        for (_, rows) in super::bucket::Bucket::trusted(bytes).objects() {
+    for bucket in directory.buckets() {
+        for (_, rows) in bucket.objects() {
             report.objects += 1;
             for (_, entry) in &rows.record.generations {
                 match entry.state {

@@ -16,12 +16,13 @@ use std::sync::Arc;
 use cenotaph_core::{
     ConfirmedFact, DestinationNo, KeyHash, ObjectId, ObjectRecord, RequestNote, TombstoneNo,
 };
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::bucket::{Bucket, contribution};
+use super::directory::Directory;
 use super::files::{FileError, failed, u64_at};
 use super::frame::{FrameHash, Mark};
 use super::table::{KeptTombstone, ObjectRows, Tables};
@@ -81,7 +82,6 @@ impl Meta {
 /// The format that this version writes.
 pub(super) const FORMAT: u32 = 1;
 
-pub(super) type Directory = BTreeMap<ObjectId, Arc<[u8]>>;
 /// The chunk of tombstones that was read last.
 pub(super) type LastChunk = Arc<Mutex<Option<(u64, Arc<Vec<KeptTombstone>>)>>>;
 
@@ -89,7 +89,6 @@ pub(super) type LastChunk = Arc<Mutex<Option<(u64, Arc<Vec<KeptTombstone>>)>>>;
 #[derive(Clone)]
 pub(super) struct View {
     pub(super) tree: sled::Db,
-    pub(super) directory: Arc<RwLock<Directory>>,
     pub(super) last_chunk: LastChunk,
     file: PathBuf,
     blobs: PathBuf,
@@ -100,6 +99,7 @@ pub(super) struct View {
 /// The view as it was found.
 pub(super) struct OpenedView {
     pub(super) view: View,
+    pub(super) directory: Directory,
     pub(super) meta: Option<Meta>,
     pub(super) state: Vec<(String, Vec<u8>)>,
     /// What the buckets that are there count, which after an unfinished checkpoint is not what the
@@ -119,7 +119,6 @@ impl View {
             .open()?;
         let view = View {
             tree,
-            directory: Arc::default(),
             last_chunk: Arc::default(),
             file: dir.join("db"),
             blobs: dir.join("blobs"),
@@ -131,7 +130,7 @@ impl View {
         };
         let checkpoint = meta.map_or(0, |meta| meta.checkpoint);
         let mut sum = Sum { checkpoint, ..Sum::default() };
-        let mut directory = Directory::new();
+        let mut directory = Directory::default();
         for item in view.tree.scan_prefix(b"e") {
             let (key, bytes) = item?;
             let bound: [u8; 32] =
@@ -140,15 +139,15 @@ impl View {
             let bucket = Bucket::check(&bytes)
                 .ok_or_else(|| damaged(format!("bucket {bound} is not what was written")))?;
             sum.add(contribution(&bound, &bytes), bucket.checkpoint(), bucket.replaced());
-            directory.insert(bound, Arc::from(&bytes[..]));
+            directory.push(&bound, bytes);
         }
         view.add_stamped(&mut sum)?;
         if meta.map_or(0, |meta| meta.digest) != sum.expected {
             return Err(damaged("something in it is missing or older than it should be"));
         }
-        *view.directory.write() = directory;
         let state = view.state(meta)?;
-        Ok(OpenedView { view, meta, state, digest: sum.digest, unfinished: sum.unfinished })
+        let (digest, unfinished) = (sum.digest, sum.unfinished);
+        Ok(OpenedView { view, directory, meta, state, digest, unfinished })
     }
 
     fn add_stamped(&self, sum: &mut Sum) -> Result<(), ViewError> {
@@ -202,11 +201,7 @@ impl View {
     }
 
     pub(super) fn reader(&self) -> Reader {
-        Reader {
-            tree: self.tree.clone(),
-            directory: Arc::clone(&self.directory),
-            last_chunk: Arc::clone(&self.last_chunk),
-        }
+        Reader { tree: self.tree.clone(), last_chunk: Arc::clone(&self.last_chunk) }
     }
 }
 
@@ -340,7 +335,6 @@ pub(super) fn state_key(checkpoint: u64, chunk: u32) -> Vec<u8> {
 #[derive(Clone)]
 pub struct Reader {
     tree: sled::Db,
-    directory: Arc<RwLock<Directory>>,
     last_chunk: LastChunk,
 }
 
@@ -357,9 +351,7 @@ impl Reader {
         if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
             return Ok(Some(rows.clone()));
         }
-        let directory = self.directory.read();
-        let bucket = directory.range(..=object).next_back();
-        Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).object(object)))
+        Ok(tables.directory.bucket_of(object).and_then(|bucket| bucket.object(object)))
     }
 
     /// The same without the name.
@@ -374,9 +366,7 @@ impl Reader {
         if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
             return Ok(Some(rows.record.clone()));
         }
-        let directory = self.directory.read();
-        let bucket = directory.range(..=object).next_back();
-        Ok(bucket.and_then(|(_, bytes)| Bucket::trusted(bytes).record(object)))
+        Ok(tables.directory.bucket_of(object).and_then(|bucket| bucket.record(object)))
     }
 
     /// A tombstone.

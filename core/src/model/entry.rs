@@ -1,6 +1,7 @@
 //! What the ledger knows of an object.
 
 use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
 
 use super::{
     Covers, EventHash, Fingerprint, Generation, NameHash, ScopeHash, TombstoneNo, Version,
@@ -63,8 +64,8 @@ pub struct Entry {
 pub struct ObjectRecord {
     /// Generations below this are closed for upserts; 0 where none was ever raised.
     pub floor: u32,
-    /// One entry a known generation, ascending.
-    pub generations: Vec<(Generation, Entry)>,
+    /// One entry a known generation, ascending. Nearly every object has one.
+    pub generations: SmallVec<[(Generation, Entry); 1]>,
 }
 
 impl ObjectRecord {

@@ -4,6 +4,8 @@
 //! Every hash is taken over one tag byte and length-prefixed parts, so no two different lists of
 //! parts give the same input.
 
+mod fixed_bytes;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Generation, Op};
@@ -22,8 +24,7 @@ macro_rules! hash_type {
     ($(#[$doc:meta])* $name:ident, $bytes:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $name(pub [u8; $bytes]);
+        pub struct $name(#[serde(with = "fixed_bytes")] pub [u8; $bytes]);
 
         impl std::fmt::Display for $name {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

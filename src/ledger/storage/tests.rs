@@ -75,7 +75,7 @@ impl Bench {
             let rows = reader.object(object, &open.tables).unwrap().expect("the object is there");
             assert_eq!(rows.record.entry(*generation), Some(entry));
             assert_eq!(rows.record.floor, *floor);
-            assert_eq!(rows.name.as_deref(), Some(name(object).as_str()));
+            assert_eq!(rows.name, name(object));
         }
         for (number, name) in &self.model.tombstones {
             let kept = reader.tombstone(TombstoneNo(*number), &open.tables).unwrap().unwrap();
@@ -335,7 +335,7 @@ fn a_lost_or_older_view_is_built_anew_or_refused_and_never_believed() {
         checkpoint(&mut open).unwrap();
         let older = open.storage.view.tree.export();
         let bound = ObjectId::default();
-        let old_bucket = open.storage.view.directory.read().get(&bound).cloned().unwrap();
+        let old_bucket = open.tables.directory.bytes(0).cloned().unwrap();
         fill(&mut bench, &mut open, 200);
         checkpoint(&mut open).unwrap();
         drop(older);

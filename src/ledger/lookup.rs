@@ -1,0 +1,140 @@
+//! Looks up many objects at once, a step of all of them before the next step of any: what an object
+//! waits for in memory, the others do not wait for again.
+
+use std::borrow::Cow;
+
+use cenotaph_core::{ObjectId, ObjectRecord};
+
+use super::bucket::Bucket;
+use super::directory::{Directory, Ordinal};
+use super::table::Tables;
+
+/// Objects that are in step. More of them would drive each other out of the processor's cache.
+const IN_STEP: usize = 32;
+
+/// The record of each object; none for one that was never met.
+pub(super) fn records<'a>(
+    tables: &'a Tables,
+    objects: &[ObjectId],
+) -> Vec<Option<Cow<'a, ObjectRecord>>> {
+    let mut found: Vec<_> = objects.iter().map(|object| changed(tables, object)).collect();
+    let missing: Vec<usize> = (0..found.len()).filter(|at| found[*at].is_none()).collect();
+    for group in missing.chunks(IN_STEP) {
+        let wanted: Vec<Ordinal> = group.iter().map(|at| Ordinal::of(&objects[*at].0)).collect();
+        let rows = in_directory(&tables.directory, &wanted);
+        for (at, row) in group.iter().zip(rows) {
+            found[*at] = row.map(|(bucket, row)| Cow::Owned(bucket.record_at(row).0));
+        }
+    }
+    found
+}
+
+fn changed<'a>(tables: &'a Tables, object: &ObjectId) -> Option<Cow<'a, ObjectRecord>> {
+    let rows = tables.layers().find_map(|table| table.objects.get(object))?;
+    Some(Cow::Borrowed(&rows.record))
+}
+
+/// The bucket and the first row of each object that is there.
+fn in_directory<'a>(
+    directory: &'a Directory,
+    wanted: &[Ordinal],
+) -> Vec<Option<(Bucket<'a>, usize)>> {
+    let places = directory.places_of(wanted);
+    let buckets: Vec<Option<Bucket<'a>>> = places
+        .into_iter()
+        .map(|place| directory.bytes(place?).map(|bytes| Bucket::trusted(bytes)))
+        .collect();
+    // As far apart as the candidates for each one's row still are.
+    let mut ranges: Vec<(usize, usize)> =
+        buckets.iter().map(|bucket| (0, bucket.map_or(0, |it| it.rows()))).collect();
+    while ranges.iter().any(|(_, length)| *length > 1) {
+        for ((range, bucket), object) in ranges.iter_mut().zip(&buckets).zip(wanted) {
+            let (Some(bucket), (first, length)) = (bucket, range) else { continue };
+            let half = *length / 2;
+            let below = half > 0 && bucket.ordinal(*first + half - 1) < *object;
+            *first += usize::from(below) * half;
+            *length -= half;
+        }
+    }
+    let row_of = |((range, bucket), object): ((&(usize, usize), &Option<Bucket<'a>>), &Ordinal)| {
+        let (bucket, (first, length)) = ((*bucket)?, *range);
+        let row = first + usize::from(length > 0 && bucket.ordinal(first) < *object);
+        (row < bucket.rows() && bucket.ordinal(row) == *object).then_some((bucket, row))
+    };
+    ranges.iter().zip(&buckets).zip(wanted).map(row_of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use sled::IVec;
+
+    use super::super::bucket::{Piece, pack};
+    use super::super::table::{ObjectRows, Table};
+    use super::*;
+
+    fn id(number: u16) -> ObjectId {
+        let mut bytes = [0; 32];
+        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        ObjectId(bytes)
+    }
+
+    fn rows(number: u16) -> ObjectRows {
+        let mut rows = ObjectRows::default();
+        rows.record.floor = u32::from(number) + 1;
+        rows
+    }
+
+    fn directory(bounds: &[u16], objects: &[u16]) -> Directory {
+        let mut directory = Directory::default();
+        for (at, bound) in bounds.iter().enumerate() {
+            let until = bounds.get(at + 1).copied().unwrap_or(u16::MAX);
+            let own = objects.iter().filter(|it| (*bound..until).contains(*it));
+            let own: Vec<_> = own.map(|it| (Ordinal::of(&id(*it).0), rows(*it))).collect();
+            let pieces: Vec<_> =
+                own.iter().map(|(object, rows)| Piece::Changed(*object, rows)).collect();
+            let mut bytes = Vec::new();
+            pack(&pieces, 1, 0, &mut bytes);
+            directory.push(&id(*bound), IVec::from(bytes));
+        }
+        directory
+    }
+
+    proptest! {
+        /// Whatever lies where: each object is found with the record that it has, or not at all.
+        #[test]
+        fn each_object_is_found_with_its_own_record(
+            bounds in prop::collection::btree_set(1..200_u16, 0..12),
+            stored in prop::collection::btree_set(0..200_u16, 0..120),
+            active in prop::collection::btree_set(0..200_u16, 0..20),
+            asked in prop::collection::vec(0..210_u16, 0..100),
+        ) {
+            let bounds: Vec<u16> = std::iter::once(0).chain(bounds).collect();
+            let stored: Vec<u16> = stored.into_iter().collect();
+            let mut table = Table::default();
+            for number in &active {
+                table.objects.insert(id(*number), rows(number + 1000));
+            }
+            let directory = Arc::new(directory(&bounds, &stored));
+            let tables = Tables { active: table, directory, ..Tables::default() };
+            let objects: Vec<ObjectId> = asked.iter().map(|number| id(*number)).collect();
+            let found = records(&tables, &objects);
+            for (number, found) in asked.iter().zip(found) {
+                let expected = if active.contains(number) {
+                    Some(rows(number + 1000).record)
+                } else {
+                    stored.contains(number).then(|| rows(*number).record)
+                };
+                prop_assert_eq!(found.map(Cow::into_owned), expected, "{}", number);
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is() {
+        assert_eq!(records(&Tables::default(), &[id(1)]), vec![None]);
+        assert!(records(&Tables::default(), &[]).is_empty());
+    }
+}
