@@ -109,7 +109,7 @@ pub(super) struct LedgerTable {
     pub(super) checkpoint_objects: usize,
     /// How much journal is kept whole: up to there, a view that is lost or damaged is built anew
     /// from the journal alone.
-    #[schemars(extend("x-minimum" = "1MiB", "x-maximum" = "16GiB"))]
+    #[schemars(extend("x-minimum" = "1MiB", "x-maximum" = "1024GiB"))]
     pub(super) journal_whole: SizeText,
     /// The memory in which recent changes wait for the destinations.
     #[schemars(extend("x-minimum" = "1MiB", "x-maximum" = "64GiB"))]
@@ -132,7 +132,7 @@ impl Default for LedgerTable {
             group_max_records: 1_000,
             cache: SizeText::mebibytes(64),
             checkpoint_objects: 250_000,
-            journal_whole: SizeText::mebibytes(64),
+            journal_whole: SizeText::mebibytes(1_024),
             window: SizeText::mebibytes(64),
             quarantine_max: 10_000,
             requests_kept: DurationText::seconds(90 * 86_400),

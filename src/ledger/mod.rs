@@ -28,6 +28,7 @@ mod keeping;
 mod lock;
 mod lookup;
 mod proposal;
+mod replay;
 mod requests;
 mod rules;
 mod segment;

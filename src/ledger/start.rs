@@ -12,11 +12,12 @@ use super::error::LedgerError;
 use super::handle::{Ledger, PROPOSALS};
 use super::keeping::{Keeping, decode};
 use super::proposal::Proposal;
+use super::replay::replay;
 use super::requests::RequestsKept;
 use super::rules::Rules;
 use super::shared::Shared;
 use super::storage::{OpenError, Opened, Options, Storage};
-use super::writer::{Chain, Writer, apply};
+use super::writer::Writer;
 use crate::clock::Clock;
 use crate::window::Window;
 
@@ -80,20 +81,14 @@ pub fn start(
         },
     )?;
     tell(&opened);
-    let Opened { storage, tables, state, view_mark, .. } = opened;
+    let Opened { mut storage, tables, state, view_mark, .. } = opened;
     let mut committed = Committed::new(decode(&state)?, tables, storage.reader());
-    storage.replay(view_mark, |replayed| {
-        let mark = replayed.mark;
-        let chain = Chain { frame: mark.frame, last_fact: (mark.fact, mark.fact_hash) };
-        apply(&mut committed, &replayed.records, chain)
-    })?;
+    replay(&mut storage, &mut committed, view_mark, options.checkpoint_objects)?;
     committed.after_unclean_stop = committed.books.in_use;
     let identity = storage.identity();
     let hasher = KeyHasher::new(identity.key.clone());
     let shared = Shared::new(committed, identity.ledger.to_string(), hasher);
-    let mut keeping = Keeping::new(storage, options.checkpoint_objects);
-    // After a long replay at once: killed before each checkpoint ends, the journal would only grow.
-    keeping.tend(&shared)?;
+    let keeping = Keeping::new(storage, options.checkpoint_objects);
     let writer = Writer { keeping, shared: Arc::clone(&shared), rules, clock, window };
     let thread = std::thread::Builder::new()
         .name("ledger-writer".into())

@@ -23,8 +23,8 @@ pub struct Options {
     pub table_objects: usize,
     /// The memory of the view's store, in bytes.
     pub cache_bytes: u64,
-    /// Journal bytes that are kept whole, so that the view of a small ledger can be built anew from
-    /// the journal alone.
+    /// Journal bytes that are kept whole: up to there, the view can be built anew from the journal
+    /// alone.
     pub keep_bytes: u64,
     /// Which deletion requests that changed nothing are remembered.
     pub requests_kept: RequestsKept,
@@ -39,7 +39,7 @@ impl Default for Options {
         Options {
             table_objects: 250_000,
             cache_bytes: 64 << 20,
-            keep_bytes: 64 << 20,
+            keep_bytes: 1 << 30,
             requests_kept: RequestsKept::default(),
             wake: None,
             stop_checkpoint_after: None,
@@ -246,6 +246,23 @@ impl Storage {
             return Err(CheckpointError::Busy);
         }
         self.journal.rotate()?;
+        self.checkpoint_through(tables, state, self.journal.mark())
+    }
+
+    /// The same through an earlier frame, up to which everything is in the table: for a replay that
+    /// is not at its end.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Busy`] if one is under way.
+    pub(super) fn checkpoint_through(
+        &mut self,
+        tables: &mut Tables,
+        state: Vec<(String, Vec<u8>)>,
+        through: Mark,
+    ) -> Result<(), CheckpointError> {
+        if self.running.is_some() || tables.frozen.is_some() {
+            return Err(CheckpointError::Busy);
+        }
         let room = self.options.table_objects;
         let fresh = self.spare.take().unwrap_or_else(|| Table::with_room_for(room));
         let table = Arc::new(std::mem::replace(&mut tables.active, fresh));
@@ -255,7 +272,7 @@ impl Storage {
             view: self.view.clone(),
             table,
             directory: Arc::clone(&tables.directory),
-            through: self.journal.mark(),
+            through,
             ledger: self.identity.ledger.0,
             state,
             before: self.meta,

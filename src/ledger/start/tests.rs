@@ -9,10 +9,14 @@ use crate::ledger::{Counts, IngestBatch, Ingested};
 use crate::reading::Reading;
 use crate::source::RawRecord;
 
+/// Makes a checkpoint due.
+const OBJECTS: usize = 10;
+
 /// A ledger and what was proposed to it.
 struct Told {
     ledger: Ledger,
     reading: Reading,
+    writer: WriterThread,
     offset: u64,
 }
 
@@ -21,13 +25,13 @@ impl Told {
         let options = LedgerOptions {
             dir: dir.to_owned(),
             cache_bytes: 1 << 20,
-            checkpoint_objects: 1_000,
+            checkpoint_objects: OBJECTS,
             journal_whole_bytes: 1 << 20,
         };
         let window = Arc::new(Window::new(1 << 20));
-        let (ledger, _writer) = start(options, rules, Clock, window).unwrap();
+        let (ledger, writer) = start(options, rules, Clock, window).unwrap();
         let reading = Reading::new(Decoder::default(), ledger.hasher());
-        Told { ledger, reading, offset: 0 }
+        Told { ledger, reading, writer, offset: 0 }
     }
 
     fn record(&mut self, record: &serde_json::Value) {
@@ -40,6 +44,12 @@ impl Told {
         let batch = IngestBatch { partition: 0, read: 1, items, cursor, proof: Vec::new() };
         let answer = self.ledger.begin_ingest(batch).unwrap().wait().unwrap();
         assert_eq!(answer, Ingested::Decided);
+    }
+
+    /// Ends as if killed: without a checkpoint.
+    fn end(self) {
+        drop((self.ledger, self.reading));
+        self.writer.join().unwrap().unwrap();
     }
 
     fn counts(&self) -> Counts {
@@ -106,4 +116,38 @@ fn a_deletion_request_is_remembered_for_as_long_as_is_said() {
         told.record(&lower("lower"));
         assert_eq!((told.counts().repeated, told.counts().satisfied), (repeated, satisfied));
     }
+}
+
+/// A view is built anew in bounded memory, table by table.
+#[test]
+fn a_lost_view_is_built_anew_with_no_more_than_a_table_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let objects: Vec<String> = (0..95).map(|number| format!("D{number}")).collect();
+    let mut told = Told::start(dir.path(), rules(Duration::from_secs(1)));
+    for object in &objects {
+        told.record(&json!({
+            "event_id": object, "op": "upsert", "tenant": "T1", "collection": "docs",
+            "object": object, "version": 7, "source": "crm", "payload": {},
+        }));
+    }
+    told.record(&deletion("the last"));
+    told.end();
+    std::fs::remove_dir_all(dir.path().join("view")).unwrap();
+    let told = Told::start(dir.path(), rules(Duration::from_secs(1)));
+    let committed = told.ledger.read();
+    assert!(committed.tables().active.objects() < OBJECTS, "the rest is in the view");
+    for object in &objects {
+        let id = told.ledger.hasher().object("T1", "docs", object);
+        let record = committed.object(&id).unwrap().expect("it is known");
+        let entry = record.entry(cenotaph_core::Generation::FIRST).unwrap();
+        let removed = object == "D1";
+        assert_eq!(entry.state == cenotaph_core::State::Removed, removed, "{object}");
+        assert_eq!(entry.version.map(cenotaph_core::Version::get), Some(7));
+    }
+    assert_eq!(committed.books.last_tombstone.0, 1);
+    drop(committed);
+    told.end();
+    let report = crate::ledger::verify(dir.path()).unwrap();
+    assert!(report.is_sound(), "{report}");
+    assert!(report.view_frame > 80, "{report}");
 }
