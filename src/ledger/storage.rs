@@ -69,6 +69,9 @@ pub enum OpenError {
         /// What is wrong.
         what: String,
     },
+    /// Its view is in somebody's hands.
+    #[error(transparent)]
+    ViewHeld(ViewError),
     /// A newer version wrote it.
     #[error(
         "the ledger has format {found}, and this version knows {FORMAT}: use the newer version"
@@ -342,6 +345,7 @@ fn found_view(
 ) -> Result<Result<OpenedView, String>, OpenError> {
     match View::open(&view_dir(dir), options.cache_bytes) {
         Err(ViewError::Newer(found)) => Err(OpenError::Newer { found }),
+        Err(ViewError::Held) => Err(OpenError::ViewHeld(ViewError::Held)),
         Err(error) => Ok(Err(error.to_string())),
         Ok(view) if view.meta.is_some_and(|meta| meta.ledger != ledger.0) => {
             Ok(Err("the view belongs to another ledger".to_owned()))

@@ -12,6 +12,7 @@ use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cenotaph_core::{
     ConfirmedFact, DestinationNo, KeyHash, ObjectId, ObjectRecord, RequestNote, TombstoneNo,
@@ -42,6 +43,9 @@ pub enum ViewError {
     /// A newer version wrote it.
     #[error("the ledger's view has format {0}")]
     Newer(u32),
+    /// Somebody else has its files open.
+    #[error("the ledger's view is held by another program; end it, and start the worker again")]
+    Held,
     /// The store under it failed.
     #[error("the ledger's view could not be read or written: {0}")]
     Store(#[from] sled::Error),
@@ -112,11 +116,7 @@ impl View {
     /// Opens the view in `dir` and checks every value of it.
     pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<OpenedView, ViewError> {
         remove_unfinished_snapshots(dir)?;
-        let tree = sled::Config::new()
-            .path(dir)
-            .cache_capacity(cache_bytes)
-            .flush_every_ms(None)
-            .open()?;
+        let tree = open_store(dir, cache_bytes)?;
         let view = View {
             tree,
             last_chunk: Arc::default(),
@@ -204,6 +204,29 @@ impl View {
         Reader { tree: self.tree.clone(), last_chunk: Arc::clone(&self.last_chunk) }
     }
 }
+
+/// The ledger's lock is ours, so whoever still has the store is on the way out: sled's own threads
+/// outlive what they were started for. That is no damage, and waited for.
+fn open_store(dir: &Path, cache_bytes: u64) -> Result<sled::Db, ViewError> {
+    let config = sled::Config::new().path(dir).cache_capacity(cache_bytes).flush_every_ms(None);
+    let until = Instant::now() + HELD_FOR;
+    loop {
+        match config.open() {
+            Err(sled::Error::Io(error)) if error.to_string().contains(HELD) => {
+                if Instant::now() > until {
+                    return Err(ViewError::Held);
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// What sled says of a store that somebody has; the error has no kind of its own.
+const HELD: &str = "could not acquire lock";
+/// How long it is waited for.
+const HELD_FOR: Duration = Duration::from_secs(10);
 
 /// What the values of a view add up to.
 #[derive(Default)]

@@ -277,3 +277,22 @@ fn a_newer_format_is_no_damage() {
     let error = bench.open().err().unwrap();
     assert!(matches!(error, OpenError::Newer { found } if found == FORMAT + 1), "{error}");
 }
+
+/// sled's threads may outlive their database for a moment.
+#[test]
+fn a_view_that_is_still_held_is_waited_for_and_not_thrown_away() {
+    let mut bench = Bench::new();
+    let mut open = bench.open().unwrap();
+    fill(&mut bench, &mut open, 0);
+    checkpoint(&mut open).unwrap();
+    let held = open.storage.view.tree.clone();
+    drop(open);
+    let later = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(200));
+        drop(held);
+    });
+    let open = bench.open().unwrap();
+    assert_eq!(open.report, OpenReport::default(), "it is not built anew");
+    bench.check(&open);
+    later.join().unwrap();
+}

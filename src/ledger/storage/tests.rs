@@ -32,7 +32,7 @@ pub(super) struct Open {
     pub(super) storage: Storage,
     pub(super) tables: Tables,
     state: Vec<(String, Vec<u8>)>,
-    report: OpenReport,
+    pub(super) report: OpenReport,
 }
 
 impl Bench {
