@@ -126,8 +126,10 @@ impl Ingest {
 
     fn decode(&mut self, batch: Batch, begin: Cursor) -> IngestBatch {
         let Batch { records, cursor, proof, .. } = batch;
+        let read = records.len() as u64;
         let items = records.into_iter().map(|record| self.reading.item(record)).collect();
-        IngestBatch { partition: self.partition.partition, begin, items, cursor, proof }
+        let partition = self.partition.partition;
+        IngestBatch { partition, begin, items, read, cursor, proof }
     }
 
     /// A record stands in the way: decides what is before it, then the partition halts there.

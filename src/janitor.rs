@@ -6,6 +6,7 @@ use cenotaph_core::TombstoneNo;
 
 use crate::clock::Clock;
 use crate::metrics::{self, DestinationGauges};
+use crate::pipeline::standing::LaneName;
 use crate::stop::Stop;
 use crate::supervisor::Running;
 
@@ -27,8 +28,14 @@ pub async fn run(running: Running, mut stop: Stop) {
 
 /// Shows how everything stands now.
 pub fn refresh(running: &Running) {
-    for name in running.destinations.keys() {
+    // All that the ledger knows: one that nobody works for owes what it owes.
+    let names: Vec<String> = {
+        let committed = running.ledger.read();
+        committed.books.destinations.values().map(|book| book.name.clone()).collect()
+    };
+    for name in &names {
         metrics::destination(name, gauges(running, name));
+        lanes(running, name);
     }
     let committed = running.ledger.read();
     let barriers = &committed.books.barriers;
@@ -38,6 +45,15 @@ pub fn refresh(running: &Running) {
     drop(committed);
     let window = running.window.bytes_in_flight();
     metrics::worker(held, released, quarantined, window, folder_bytes(&running.ledger_dir));
+}
+
+fn lanes(running: &Running, name: &str) {
+    let Some(known) = running.destinations.get(name) else { return };
+    let failing = known.standing.snapshot().failing;
+    for lane in LaneName::ALL {
+        let its = failing.iter().find(|it| it.lane == lane);
+        metrics::lane(name, lane.word(), its.map_or(0, |it| it.attempts));
+    }
 }
 
 fn gauges(running: &Running, name: &str) -> DestinationGauges {

@@ -24,6 +24,7 @@ const SYNC: &str = "cenotaph_ledger_sync_seconds";
 const LEDGER_BYTES: &str = "cenotaph_ledger_bytes";
 const QUARANTINED: &str = "cenotaph_quarantined_records";
 const OWED: &str = "cenotaph_owed_positions";
+const LANE_FAILURES: &str = "cenotaph_lane_failures";
 const WINDOW: &str = "cenotaph_window_bytes";
 
 const SECONDS_BUCKETS: [f64; 14] =
@@ -66,12 +67,13 @@ fn describe() {
     describe_gauge!(LEDGER_BYTES, "Size of the ledger on disk");
     describe_gauge!(QUARANTINED, "Records that wait for somebody");
     describe_gauge!(OWED, "Positions that a destination holds back or has parked");
+    describe_gauge!(LANE_FAILURES, "How often in a row a lane of a destination has failed");
     describe_gauge!(WINDOW, "Bytes of accepted changes in memory");
 }
 
 /// A batch of the stream was decided.
 pub fn ingested(counts: &Counts) {
-    counter!(READ).increment(counts.total());
+    counter!(READ).increment(counts.read);
     for (verdict, count) in counts.classes() {
         counter!(VERDICTS, "verdict" => verdict).increment(count);
     }
@@ -125,6 +127,12 @@ pub fn destination(name: &str, gauges: DestinationGauges) {
     gauge!(OLDEST, "destination" => label()).set(gauges.oldest_pending.as_secs_f64());
     gauge!(LAG, "destination" => label()).set(gauges.lag as f64);
     gauge!(OWED, "destination" => label()).set(gauges.owed as f64);
+}
+
+/// Shows how often in a row a lane has failed; 0 once it works.
+pub fn lane(destination: &str, lane: &'static str, failures: u32) {
+    let destination = destination.to_owned();
+    gauge!(LANE_FAILURES, "destination" => destination, "lane" => lane).set(f64::from(failures));
 }
 
 /// Shows how the worker stands.

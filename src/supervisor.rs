@@ -17,6 +17,7 @@ use crate::envelope::Decoder;
 use crate::ingest::{Ingest, PartitionStanding, ReadBounds};
 use crate::ledger::{self, Ledger, LedgerError, LedgerOptions, Rules};
 use crate::pipeline::feed::Feed;
+use crate::pipeline::standing::LastError;
 use crate::pipeline::turn::MakeConnector;
 use crate::pipeline::{Pipeline, PipelineSettings, Standing, Wiring};
 use crate::reading::Reading;
@@ -144,9 +145,14 @@ impl Worker {
         let mut destinations = BTreeMap::new();
         for destination in plan.destinations {
             let name = destination.settings.name.clone();
-            let number = ledger.attach(&name, &destination.settings.collections).await?;
             let standing = Arc::new(Standing::default());
             let settings = Arc::new(destination.settings.clone());
+            let known = RunningDestination { settings, standing: Arc::clone(&standing) };
+            destinations.insert(name.clone(), known);
+            if is_unassigned(&ledger, &destination.settings, &standing) {
+                continue;
+            }
+            let number = ledger.attach(&name, &destination.settings.collections).await?;
             let feed = Feed::new(
                 Arc::clone(&window),
                 Arc::clone(&plan.source),
@@ -159,12 +165,11 @@ impl Worker {
                 make: destination.make,
                 ledger: ledger.clone(),
                 feed,
-                standing: Arc::clone(&standing),
+                standing,
                 stop: stopper.listen(),
                 clock: Clock,
             };
             pipelines.push((name.clone(), spawn_pipeline(&name, wiring)?));
-            destinations.insert(name, RunningDestination { settings, standing });
         }
         let mut ingests = Vec::new();
         let mut partitions = BTreeMap::new();
@@ -248,6 +253,26 @@ impl Worker {
     }
 }
 
+/// Whether a destination's file leaves out a collection that the ledger has it attached to. Then
+/// nothing of it is run, nor is it attached to anything more: its cursor must not pass changes that it
+/// should have had, and what it owes stays owed (I2) until the file names them again.
+fn is_unassigned(ledger: &Ledger, settings: &PipelineSettings, standing: &Standing) -> bool {
+    let missing = ledger.attached_beside(&settings.name, &settings.collections);
+    if missing.is_empty() {
+        return false;
+    }
+    let message = format!(
+        "its file does not name {}, which it is attached to: nothing is written, removed or confirmed \
+         there; name every collection again in `collections` of destinations/{}.toml and start the \
+         worker again; it cannot be detached yet",
+        missing.join(", "),
+        settings.name
+    );
+    tracing::error!(destination = %settings.name, error = %message, "the destination is unassigned");
+    standing.unassigned(LastError { message, owner: "operator", at_ms: Clock.now_ms() });
+    true
+}
+
 /// A pipeline's thread. A panic of a connector ends a session, not the destination: everything it
 /// had not committed is applied again.
 fn spawn_pipeline(name: &str, wiring: Wiring) -> std::io::Result<JoinHandle<()>> {
@@ -286,6 +311,9 @@ async fn blocking<T: Send + 'static>(
 ) -> Result<T, std::io::Error> {
     tokio::task::spawn_blocking(work).await.map_err(std::io::Error::other)
 }
+
+#[cfg(test)]
+mod kills;
 
 /// Makes connectors of one destination, from its factory and its settings.
 #[must_use]

@@ -41,6 +41,7 @@ pub fn plan(config: Config) -> Result<WorkerPlan, FeedFault> {
             dir: config.ledger.dir,
             cache_bytes: config.ledger.cache_bytes,
             checkpoint_objects: config.ledger.checkpoint_objects,
+            journal_whole_bytes: config.ledger.journal_whole_bytes,
         },
         rules: config.rules,
         window_bytes: config.ledger.window_bytes,

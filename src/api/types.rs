@@ -227,8 +227,11 @@ pub struct DestinationView {
     pub owed: u64,
     /// Changes that it can never take.
     pub parked: Vec<ParkedView>,
-    /// The last error since it last worked.
+    /// The last error since it was opened, or since the lane that met it last worked.
     pub last_error: Option<DestinationErrorView>,
+    /// The lanes that have not worked since they failed.
+    #[serde(default)]
+    pub failing: Vec<FailingView>,
     /// The call under way, if it takes long.
     pub in_call: Option<String>,
 }
@@ -242,6 +245,17 @@ pub struct ParkedView {
     pub reason: String,
     /// Who can mend it.
     pub owner: String,
+}
+
+/// A lane that has not worked since it failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingView {
+    /// `changes`, `owed` or `removals`.
+    pub lane: String,
+    /// How often in a row.
+    pub attempts: u32,
+    /// What the last attempt met.
+    pub error: DestinationErrorView,
 }
 
 /// What went wrong at a destination.
@@ -319,6 +333,9 @@ pub struct StatusView {
     pub held_barriers: u64,
     /// Records in quarantine.
     pub quarantined: u64,
-    /// Records of the stream by what became of them, in this run of the process.
+    /// Records of the stream that were read and decided in this run of the process.
+    #[serde(default)]
+    pub records_read: u64,
+    /// The same by what became of them: they add up to it.
     pub records: BTreeMap<String, u64>,
 }

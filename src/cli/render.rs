@@ -187,6 +187,16 @@ pub fn destination(view: &DestinationView) -> String {
     if let Some(call) = &view.in_call {
         lines.push(format!("in a call: {call}"));
     }
+    for failing in &view.failing {
+        lines.push(format!(
+            "failing: {}, {} times in a row, last at {}: {} ({} can mend it)",
+            failing.lane,
+            failing.attempts,
+            failing.error.at,
+            plain(&failing.error.message),
+            failing.error.owner,
+        ));
+    }
     for parked in &view.parked {
         lines.push(format!(
             "parked: partition {} offset {}: {} ({} can mend it)",

@@ -107,6 +107,10 @@ pub(super) struct LedgerTable {
     /// How many changed objects make a checkpoint due.
     #[schemars(range(min = 1_000, max = 10_000_000))]
     pub(super) checkpoint_objects: usize,
+    /// How much journal is kept whole: up to there, a view that is lost or damaged is built anew
+    /// from the journal alone.
+    #[schemars(extend("x-minimum" = "1MiB", "x-maximum" = "1024GiB"))]
+    pub(super) journal_whole: SizeText,
     /// The memory in which recent changes wait for the destinations.
     #[schemars(extend("x-minimum" = "1MiB", "x-maximum" = "64GiB"))]
     pub(super) window: SizeText,
@@ -128,6 +132,7 @@ impl Default for LedgerTable {
             group_max_records: 1_000,
             cache: SizeText::mebibytes(64),
             checkpoint_objects: 500_000,
+            journal_whole: SizeText::mebibytes(1_024),
             window: SizeText::mebibytes(64),
             quarantine_max: 10_000,
             requests_kept: DurationText::seconds(90 * 86_400),

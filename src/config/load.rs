@@ -370,6 +370,7 @@ fn assemble(
             group_max_records: ledger.group_max_records,
             cache_bytes: ledger.cache.0,
             checkpoint_objects: ledger.checkpoint_objects,
+            journal_whole_bytes: ledger.journal_whole.0,
             window_bytes: ledger.window.0,
         },
         api: ApiConfig {

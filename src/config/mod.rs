@@ -107,6 +107,8 @@ pub struct LedgerConfig {
     pub cache_bytes: u64,
     /// Changed objects that make a checkpoint due.
     pub checkpoint_objects: usize,
+    /// Journal bytes that are kept whole.
+    pub journal_whole_bytes: u64,
     /// The memory of the window.
     pub window_bytes: u64,
 }

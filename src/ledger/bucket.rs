@@ -408,17 +408,22 @@ mod tests {
         let bucket = Bucket::check(&whole).unwrap();
         let kept: Vec<Piece<'_>> = bucket.kept().map(Piece::Kept).collect();
         assert_eq!(packed(&kept, 5, 77), whole);
-        let (mixed, half): (Vec<Piece<'_>>, _) = (
-            kept.iter()
-                .zip(&objects)
-                .enumerate()
-                .filter(|(at, _)| at % 3 != 0)
-                .map(|(at, (kept, (object, rows)))| {
-                    if at % 2 == 0 { kept.clone() } else { Piece::Changed(ordinal(object), rows) }
-                })
-                .collect(),
-            objects.iter().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, it)| it.clone()),
-        );
+        let (mixed, half): (Vec<Piece<'_>>, _) =
+            (
+                kept.iter()
+                    .zip(&objects)
+                    .enumerate()
+                    .filter(|(at, _)| at % 3 != 0)
+                    .map(|(at, (kept, (object, rows)))| {
+                        if at % 2 == 0 {
+                            kept.clone()
+                        } else {
+                            Piece::Changed(ordinal(object), rows)
+                        }
+                    })
+                    .collect(),
+                objects.iter().enumerate().filter(|(at, _)| at % 3 != 0).map(|(_, it)| it.clone()),
+            );
         assert_eq!(packed(&mixed, 6, 1), pack_all(&half.collect::<Vec<_>>(), 6, 1));
     }
 

@@ -12,24 +12,23 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cenotaph_core::{KeyHash, ObjectId};
+use serde::Serialize;
 use sled::IVec;
 
-use super::bucket::{
-    Bucket, Piece, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack,
-};
+use super::boundary::{self, Boundary};
+use super::bucket::{Bucket, Piece, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack};
 use super::directory::{Directory, Ordinal};
 use super::frame::Mark;
 use super::journal::{JournalError, rewrite_absorbed};
+use super::requests::RequestsKept;
 use super::table::{KeptTombstone, ObjectRows, Table};
 use super::view::{
-    self, FORMAT, META, Meta, TOMBSTONES, View, ViewError, bucket_key, confirmation_key,
-    request_key, sealed, state_key, tombstone_key,
+    self, FORMAT, META, Meta, Stamp, TOMBSTONES, View, ViewError, bucket_key, confirmation_key,
+    request_key, sealed, share, stamp_of, state_key, tombstone_key,
 };
 
 /// Buckets of one batch: larger ones make sled hold everybody up.
 const BATCH: usize = 64;
-/// The most deletion requests remembered of one key; the oldest go.
-const MAX_REQUESTS: usize = 256;
 
 /// Where a checkpoint is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,6 +115,7 @@ pub(super) struct Work {
     pub(super) digest: u64,
     pub(super) journal: std::path::PathBuf,
     pub(super) keep_bytes: u64,
+    pub(super) requests_kept: RequestsKept,
     pub(super) stop_after: Option<Step>,
 }
 
@@ -208,13 +208,17 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
     let checkpoint = work.before.map_or(0, |meta| meta.checkpoint) + 1;
     let mut merged = Merged { digest: work.digest, changed: Vec::new() };
     buckets(work, checkpoint, &mut merged, watch)?;
+    boundary::at(Boundary::BucketsWritten, &work.journal);
     stop_if(work, Step::Buckets)?;
     watch.moved(Step::Rest, 0);
-    tombstones(work)?;
-    confirmations(work)?;
-    requests(work)?;
+    let mut put = Put { work, checkpoint, digest: merged.digest, batch: sled::Batch::default() };
+    tombstones(work, &mut put)?;
+    confirmations(work, &mut put)?;
+    requests(work, &mut put)?;
+    let digest = put.finish()?;
     let state_chunks = state(work, checkpoint)?;
     work.view.sync()?;
+    boundary::at(Boundary::RestSynced, &work.journal);
     stop_if(work, Step::Rest)?;
     watch.moved(Step::Meta, 0);
     let meta = Meta {
@@ -225,18 +229,23 @@ fn make(work: &Work, watch: &Watch) -> Result<Done, CheckpointError> {
         frame_hash: work.through.frame_hash.0,
         fact: work.through.fact,
         fact_hash: work.through.fact_hash.0,
-        digest: merged.digest,
+        digest,
         state_chunks,
     };
     work.view.tree.insert(META, view::encode(&meta)?).map_err(ViewError::from)?;
+    boundary::at(Boundary::MetaWritten, &work.journal);
     work.view.sync()?;
+    boundary::at(Boundary::MetaSynced, &work.journal);
     stop_if(work, Step::Meta)?;
     watch.moved(Step::Segments, 0);
     drop_older_state(work, checkpoint)?;
+    // Nothing depends on that but what sled writes for it, which it would leave unsynced.
+    work.view.sync()?;
+    boundary::at(Boundary::StateDropped, &work.journal);
     let segments = rewrite_absorbed(&work.journal, &work.through, work.keep_bytes)?;
     let report = CheckpointReport { checkpoint, buckets: merged.changed.len(), segments };
     let directory = work.directory.with(merged.changed);
-    Ok(Done { directory, meta, digest: merged.digest, report })
+    Ok(Done { directory, meta, digest, report })
 }
 
 fn stop_if(work: &Work, step: Step) -> Result<(), CheckpointError> {
@@ -373,49 +382,80 @@ fn part_end(pieces: &[Piece<'_>]) -> usize {
     full.map_or(pieces.len().min(TARGET), |last| last + 1)
 }
 
-fn tombstones(work: &Work) -> Result<(), ViewError> {
+/// Writes values that the digest counts, in place of what stood there.
+struct Put<'a> {
+    work: &'a Work,
+    checkpoint: u64,
+    digest: u64,
+    batch: sled::Batch,
+}
+
+impl Put<'_> {
+    fn put<T: Serialize>(&mut self, key: Vec<u8>, value: &T, what: &str) -> Result<(), ViewError> {
+        let old = self.work.view.tree.get(&key)?;
+        let (own, replaced) = match &old {
+            None => (0, 0),
+            Some(old) => {
+                let (own, stamp) = (share(&key, old), stamp_of(old, what)?);
+                // One that an unfinished try of the same number has written already replaced what
+                // stood before that.
+                (own, if stamp.checkpoint == self.checkpoint { stamp.replaced } else { own })
+            }
+        };
+        let stamp = Stamp { checkpoint: self.checkpoint, replaced };
+        let value = view::encode_stamped(value, stamp)?;
+        self.digest = self.digest.wrapping_sub(own).wrapping_add(share(&key, &value));
+        self.batch.insert(key, value);
+        Ok(())
+    }
+
+    /// One batch a kind: nobody reads half of it.
+    fn write(&mut self) -> Result<(), ViewError> {
+        Ok(self.work.view.tree.apply_batch(std::mem::take(&mut self.batch))?)
+    }
+
+    fn finish(mut self) -> Result<u64, ViewError> {
+        self.write()?;
+        Ok(self.digest)
+    }
+}
+
+fn tombstones(work: &Work, put: &mut Put<'_>) -> Result<(), ViewError> {
     let reader = work.view.reader();
     let mut chunks: BTreeMap<u64, BTreeMap<u64, KeptTombstone>> = BTreeMap::new();
     for (number, kept) in &work.table.tombstones {
         chunks.entry(number / TOMBSTONES).or_default().insert(*number, kept.clone());
     }
-    let mut batch = sled::Batch::default();
     for (number, changed) in chunks {
         let old = reader.tombstone_chunk(number)?;
         let mut chunk: BTreeMap<u64, KeptTombstone> =
             old.into_iter().map(|kept| (kept.tombstone.number.0, kept)).collect();
         chunk.extend(changed);
         let chunk: Vec<KeptTombstone> = chunk.into_values().collect();
-        batch.insert(tombstone_key(number), view::encode(&chunk)?);
+        put.put(tombstone_key(number), &chunk, "a chunk of tombstones")?;
     }
-    Ok(work.view.tree.apply_batch(batch)?)
+    put.write()
 }
 
-fn confirmations(work: &Work) -> Result<(), ViewError> {
-    let mut batch = sled::Batch::default();
+fn confirmations(work: &Work, put: &mut Put<'_>) -> Result<(), ViewError> {
     for ((destination, look), confirmed) in &work.table.confirmations {
-        batch.insert(confirmation_key(*destination, *look), view::encode(confirmed)?);
+        put.put(confirmation_key(*destination, *look), confirmed, "a confirmation")?;
     }
-    Ok(work.view.tree.apply_batch(batch)?)
+    put.write()
 }
 
-fn requests(work: &Work) -> Result<(), ViewError> {
+fn requests(work: &Work, put: &mut Put<'_>) -> Result<(), ViewError> {
     let reader = work.view.reader();
-    let mut batch = sled::Batch::default();
     let mut keys: Vec<&KeyHash> = work.table.requests.keys().collect();
     keys.sort_unstable();
     for key in keys {
         let mut requests = reader.request_chunk(key)?;
         for request in work.table.requests.get(key).into_iter().flatten() {
-            if requests.iter().all(|known| known.event != request.event) {
-                requests.push(request.clone());
-            }
+            work.requests_kept.add(&mut requests, request);
         }
-        let excess = requests.len().saturating_sub(MAX_REQUESTS);
-        requests.drain(..excess);
-        batch.insert(request_key(key), view::encode(&requests)?);
+        put.put(request_key(key), &requests, "a key's deletion requests")?;
     }
-    Ok(work.view.tree.apply_batch(batch)?)
+    put.write()
 }
 
 /// The small state, under this checkpoint's number: the one before it stands until the meta record

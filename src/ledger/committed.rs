@@ -70,12 +70,12 @@ impl Committed {
         lookup::records(&self.tables, objects)
     }
 
-    /// The deletion requests of a key that changed nothing.
+    /// The deletion requests of a key that changed nothing and are still remembered.
     ///
     /// # Errors
     /// [`LedgerError::ViewDamaged`] if the view does not hold what it should.
-    pub fn requests(&self, key: &KeyHash) -> Result<Vec<RequestNote>, LedgerError> {
-        Ok(self.reader.requests(key, &self.tables)?)
+    pub fn requests(&self, key: &KeyHash, now_ms: i64) -> Result<Vec<RequestNote>, LedgerError> {
+        Ok(self.reader.requests(key, &self.tables, now_ms)?)
     }
 
     /// A tombstone with its names.

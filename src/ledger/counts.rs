@@ -6,6 +6,8 @@ use cenotaph_core::decide::Verdict;
 /// Records of the stream by what became of them, for one batch or one run of the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
+    /// Read, as whoever read them counted them; the classes below must add up to it.
+    pub read: u64,
     /// Changed an entry.
     pub accepted: u64,
     /// Came before.
@@ -68,14 +70,21 @@ impl Counts {
         ]
     }
 
-    /// How many records of the stream these are.
+    /// How many records of the stream were counted by what became of them.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.classes().iter().map(|(_, count)| count).sum()
     }
 
+    /// Whether every record that was read is counted once (I9).
+    #[must_use]
+    pub fn add_up(&self) -> bool {
+        self.read == self.total()
+    }
+
     /// Adds another batch's.
     pub fn add(&mut self, other: &Counts) {
+        self.read += other.read;
         self.accepted += other.accepted;
         self.repeated += other.repeated;
         self.satisfied += other.satisfied;

@@ -17,7 +17,8 @@ use super::proposal::{Judged, LookProposal, LookedAt, OpenedDestination};
 use super::state::{DestinationBook, to_ranges};
 
 /// Attaches a destination to collections that it is not attached to yet. Their earlier tombstones
-/// become its backlog: a copy filled before must not keep what was deleted before.
+/// become its backlog: a copy filled before must not keep what was deleted before. One that has read
+/// the log for other collections reads it again from its beginning: it passed what it did not take.
 pub(super) fn attach(
     committed: &Committed,
     name: &str,
@@ -46,8 +47,16 @@ pub(super) fn attach(
             let tombstones = to_ranges(&backlog);
             records.push(Record::Note(Note::Backlog { destination: number, tombstones }));
         }
+        records.extend(book.and_then(from_the_beginning));
     }
     Ok((number, records))
+}
+
+fn from_the_beginning(book: &DestinationBook) -> Option<Record> {
+    let control = book.control.clone()?;
+    let owed = book.owed.iter().copied().collect();
+    let (destination, cursors) = (book.number, Cursors::new());
+    Some(Record::Note(Note::Committed { destination, control, cursors, owed }))
 }
 
 fn earlier_tombstones(
@@ -88,6 +97,7 @@ pub(super) fn open(
         ledger: ledger_id,
         destination: &book.name,
         noted: book.control.as_ref().map(Control::stamp),
+        opened: book.epoch,
         knows_fact,
     };
     let (cursors, owed, reopened) = match judge_control(found, &expected) {
@@ -107,9 +117,7 @@ pub(super) fn open(
             (Cursors::new(), BTreeSet::new(), committed.confirmed_since(book, None)?)
         }
         ControlState::Foreign => return Err(foreign(found, ledger_id)),
-        ControlState::LedgerWentBack => {
-            return Err(LedgerError::WentBack { fact: found.map_or(0, |control| control.fact) });
-        }
+        ControlState::LedgerWentBack => return Err(went_back(&book.name, found)),
     };
     let epoch = book.epoch.max(found.map_or(0, |control| control.epoch)) + 1;
     let (fact, fact_hash) = committed.books.last_fact;
@@ -143,6 +151,18 @@ fn foreign(found: Option<&Control>, ours: &str) -> LedgerError {
         format!("{} (as destination {:?})", control.ledger, control.destination)
     });
     LedgerError::Foreign { found, ours: ours.to_owned() }
+}
+
+/// A record that can't be read for its fact tells nothing about the ledger: one damaged destination
+/// must not stop the others (I8).
+fn went_back(destination: &str, found: Option<&Control>) -> LedgerError {
+    let destination = destination.to_owned();
+    match found.filter(|control| control.fact_hash().is_some()) {
+        Some(Control { epoch, commit, fact, .. }) => {
+            LedgerError::WentBack { destination, epoch: *epoch, commit: *commit, fact: *fact }
+        }
+        None => LedgerError::ControlDamaged(destination),
+    }
 }
 
 fn lower_of(ours: &Cursors, theirs: &Cursors) -> Cursors {

@@ -161,8 +161,7 @@ mod tests {
         let after = directory.with(changed);
         let all = after.bounds.iter().zip(&after.buckets);
         let all: Vec<_> = all.map(|(bound, bytes)| (bound.object(), bytes[0])).collect();
-        let expected =
-            [(id(0, 0), 0), (id(3, 0), 7), (id(4, 0), 7), (id(5, 0), 2), (id(9, 0), 7)];
+        let expected = [(id(0, 0), 0), (id(3, 0), 7), (id(4, 0), 7), (id(5, 0), 2), (id(9, 0), 7)];
         assert_eq!(all, expected);
     }
 }

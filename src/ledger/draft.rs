@@ -135,9 +135,7 @@ impl<'a> Draft<'a> {
         known: &mut impl Iterator<Item = Found<'a>>,
     ) -> Result<Option<IngestStop>, LedgerError> {
         match item {
-            Item::Change(identified) => {
-                self.change(identified, known.next().unwrap_or_default())
-            }
+            Item::Change(identified) => self.change(identified, known.next().unwrap_or_default()),
             Item::Barrier { request, event, scope } => Ok(self.barrier(request, event, scope)),
             Item::Ignored => {
                 self.counts.ignored += 1;
@@ -174,9 +172,7 @@ impl<'a> Draft<'a> {
             }
         };
         let found = match self.objects.get(&identified.ids.key.object) {
-            Some(changed) => {
-                Found { record: Cow::Owned(changed.record.clone()), row: changed.row }
-            }
+            Some(changed) => Found { record: Cow::Owned(changed.record.clone()), row: changed.row },
             None => committed,
         };
         let past = self.past_events(&found.record, &identified.ids.key)?;
@@ -200,12 +196,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Turns a verdict into facts and notes.
-    fn perform(
-        &mut self,
-        found: Found<'_>,
-        identified: Identified,
-        mut decided: Decided,
-    ) {
+    fn perform(&mut self, found: Found<'_>, identified: Identified, mut decided: Decided) {
         let Identified { change, ids } = &identified;
         self.facts_of_opening(change, ids, &decided);
         if let (Some(covers), Some(entry)) = (decided.removal, decided.entry.as_mut()) {
@@ -279,12 +270,7 @@ impl<'a> Draft<'a> {
     }
 
     /// Notes the entry that a change results in, if it changes.
-    fn resulting_entry(
-        &mut self,
-        found: Found<'_>,
-        identified: &Identified,
-        decided: &Decided,
-    ) {
+    fn resulting_entry(&mut self, found: Found<'_>, identified: &Identified, decided: &Decided) {
         let Identified { change, ids } = identified;
         let Some(entry) = decided.entry.clone() else { return };
         let mut record = found.record.into_owned();
@@ -312,7 +298,8 @@ impl<'a> Draft<'a> {
         let mut past = Vec::new();
         self.tombstone_events(entry, &mut past)?;
         if entry.flags.has_requests {
-            past.extend(self.committed.requests(key)?.iter().map(|request| PastEvent {
+            let requests = self.committed.requests(key, self.now_ms)?;
+            past.extend(requests.iter().map(|request| PastEvent {
                 event: request.event,
                 fingerprint: request.fingerprint,
             }));

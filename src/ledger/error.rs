@@ -27,16 +27,46 @@ pub enum LedgerError {
         /// This one.
         ours: String,
     },
-    /// The destination has seen a fact that this journal lacks.
+    /// The destination has seen what this journal lacks: the worker stops, as for a damaged journal.
     #[error(
-        "destination has seen fact {fact}, which this ledger lacks: the ledger was set back; \
-         restore its newest copy before anything is confirmed on its account"
+        "destination {destination:?} holds commit {epoch}.{commit}, made after fact {fact} of this \
+         ledger, and this ledger lacks that: it was set back; nothing more is decided, confirmed or \
+         opened; put its newest copy back, or, if there is none, empty that destination, so that it \
+         is filled and proved again, and start the worker again"
     )]
     WentBack {
-        /// The fact's number.
+        /// The destination's name.
+        destination: String,
+        /// The epoch that stands there.
+        epoch: u64,
+        /// The commit.
+        commit: u64,
+        /// The last fact before it.
         fact: u64,
     },
+    /// The destination's control record is ours and names no fact.
+    #[error(
+        "the control record in destination {0:?} names no fact of a ledger: it is damaged; empty \
+         that destination, so that it is filled and proved again"
+    )]
+    ControlDamaged(String),
     /// No such destination.
     #[error("the ledger knows no destination number {}", .0.0)]
     UnknownDestination(DestinationNo),
+}
+
+impl LedgerError {
+    /// Whether the ledger can do nothing more, whoever asks.
+    #[must_use]
+    pub fn ends_the_ledger(&self) -> bool {
+        match self {
+            LedgerError::Stopped
+            | LedgerError::Write(_)
+            | LedgerError::ViewDamaged(_)
+            | LedgerError::WentBack { .. } => true,
+            LedgerError::Foreign { .. }
+            | LedgerError::ControlDamaged(_)
+            | LedgerError::UnknownDestination(_) => false,
+        }
+    }
 }

@@ -109,6 +109,17 @@ impl Ledger {
         self.propose(|reply| Proposal::Attach { name, collections, reply }).await
     }
 
+    /// The collections that a destination is attached to and that are not among these: whatever its
+    /// file says, it owes their deletions.
+    #[must_use]
+    pub fn attached_beside(&self, name: &str, collections: &[String]) -> Vec<String> {
+        let committed = self.read();
+        let attached = committed.books.destination(name).map(|book| &book.collections);
+        let mut attached: Vec<String> = attached.into_iter().flatten().cloned().collect();
+        attached.retain(|collection| !collections.contains(collection));
+        attached
+    }
+
     /// Judges the control record that a destination was found with, and opens it under a new epoch.
     ///
     /// # Errors

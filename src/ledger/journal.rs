@@ -4,8 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use cenotaph_core::{FactHash, Record};
+use cenotaph_core::{FactHash, Note, Record};
 
+use super::boundary::{self, Boundary};
 use super::files::{self, FileError, failed};
 use super::frame::{EncodeError, Encoder, Mark};
 use super::identity::LedgerId;
@@ -31,7 +32,7 @@ pub enum JournalError {
         /// What is wrong with it.
         what: String,
     },
-    /// The witness saw more than there is.
+    /// The witness or the view saw more than there is.
     #[error(
         "the journal ends at frame {found}, and frame {witnessed} was synced: its end is lost; put \
          a copy of the ledger's folder back from a backup of it"
@@ -41,6 +42,15 @@ pub enum JournalError {
         found: u64,
         /// The last frame that was.
         witnessed: u64,
+    },
+    /// The view was made from other frames than these.
+    #[error(
+        "frame {frame} of the journal is not the one that the view was made from: one of the two \
+         was put back without the other; put a copy of the whole folder back from a backup of it"
+    )]
+    OtherPast {
+        /// The frame in question.
+        frame: u64,
     },
     /// The witness itself.
     #[error(transparent)]
@@ -70,84 +80,72 @@ pub(super) struct OpenedJournal {
     pub(super) cut_bytes: u64,
     /// Every frame since the first is there with its notes.
     pub(super) complete: bool,
+    /// Notes that the view does not hold are gone: it is older than a checkpoint that was made.
+    pub(super) view_is_older: bool,
 }
 
 impl Journal {
-    /// Opens the journal in `folder`, or begins one. Frames after `trusted_through` are checked
-    /// against each other and against the witness; a frame that was being written when the process
-    /// ended is cut off.
+    /// Makes the journal of a new ledger. Whether one may be made is the caller's to judge: a
+    /// journal that is gone is never begun anew.
+    pub(super) fn make(folder: &Path, ledger: LedgerId) -> Result<(), JournalError> {
+        files::make_folder(folder)?;
+        // The witness first: a journal without one is a damaged journal.
+        witness::create(&folder.join("witness"))?;
+        segment::create(folder, ledger, Mark::beginning(ledger))?;
+        Ok(())
+    }
+
+    /// Whether a journal was ever written to.
+    pub(super) fn is_begun(folder: &Path) -> Result<bool, JournalError> {
+        for path in segment::list(folder)? {
+            let length = std::fs::metadata(&path).map_err(failed("look at", &path))?.len();
+            if length > segment::SEGMENT_HEADER as u64 {
+                return Ok(true);
+            }
+        }
+        let witness = folder.join("witness");
+        // It is made whole, at frame 0: one that says more, or nothing, is of a journal that was.
+        Ok(witness.exists() && witness::read(&witness).map_or(true, |said| said.frame > 0))
+    }
+
+    /// Opens the journal in `folder`. Frames after `view`, what a sound view says it was made from,
+    /// are checked against each other and against the witness; a frame that was being written when
+    /// the process ended is cut off.
     pub(super) fn open(
         folder: &Path,
         ledger: LedgerId,
-        trusted_through: u64,
+        view: Option<Mark>,
     ) -> Result<OpenedJournal, JournalError> {
-        files::make_folder(folder)?;
         files::remove_unfinished(folder)?;
+        let view = view.unwrap_or(Mark::beginning(ledger));
         let witness_path = folder.join("witness");
-        let paths = segment::list(folder)?;
-        let Some(last) = paths.last() else { return Journal::begin(folder, ledger) };
-        let complete = check_order(&paths, ledger)?;
         let said = witness::read(&witness_path)?;
-        let mut mark = Mark::beginning(ledger);
-        let mut cut_bytes = 0;
-        for (at, path) in paths.iter().enumerate() {
-            let next = paths.get(at + 1).map(|path| segment::read_header(path)).transpose()?;
-            if next.is_some_and(|next| next.begin.frame <= trusted_through) {
-                continue;
-            }
-            let segment = Segment::read(path)?;
-            let walked = segment
-                .walk(|frame, _| witnessed(frame.header.number, frame.hash, &said, &segment))?;
-            match next {
-                Some(next) if walked.rest > 0 || !ends_at(&segment, walked.mark, next.begin) => {
-                    let what = "the next segment does not follow its end";
-                    return Err(
-                        SegmentError::Damage(segment.damage(walked.length as usize, what)).into()
-                    );
-                }
-                Some(_) => {}
-                None => {
-                    mark = walked.mark;
-                    if mark.frame < said.frame {
-                        return Err(JournalError::Lost {
-                            found: mark.frame,
-                            witnessed: said.frame,
-                        });
-                    }
-                    cut_bytes = walked.rest;
-                    cut(path, walked.length, cut_bytes)?;
-                }
-            }
-        }
+        let paths = segment::list(folder)?;
+        let Some(last) = paths.last() else {
+            return Err(JournalError::Lost { found: 0, witnessed: said.frame.max(view.frame) });
+        };
+        let complete = check_order(&paths, ledger)?;
+        let checked = check(&paths, &said, &view)?;
+        // After a kill, what was read may be in the system's memory only. It is about to be shown, so
+        // it is made durable first (I4).
         let file = OpenOptions::new().append(true).open(last).map_err(failed("open", last))?;
+        file.set_len(checked.length)
+            .and_then(|()| file.sync_all())
+            .map_err(failed("sync", last))?;
         let journal = Journal {
             folder: folder.to_owned(),
             ledger,
             file,
-            mark,
+            mark: checked.mark,
             encoder: Encoder::default(),
             witness: Witness::start(&witness_path)?,
             poisoned: false,
         };
-        Ok(OpenedJournal { journal, cut_bytes, complete })
-    }
-
-    fn begin(folder: &Path, ledger: LedgerId) -> Result<OpenedJournal, JournalError> {
-        let mark = Mark::beginning(ledger);
-        let witness_path = folder.join("witness");
-        // The witness first: a journal without one is a damaged journal.
-        witness::create(&witness_path)?;
-        let file = segment::create(folder, ledger, mark)?;
-        let journal = Journal {
-            folder: folder.to_owned(),
-            ledger,
-            file,
-            mark,
-            encoder: Encoder::default(),
-            witness: Witness::start(&witness_path)?,
-            poisoned: false,
-        };
-        Ok(OpenedJournal { journal, cut_bytes: 0, complete: true })
+        journal.witness.note(&checked.mark).map_err(|error| {
+            failed("write the witness in", folder)(std::io::Error::other(error))
+        })?;
+        let view_is_older = checked.view_is_older;
+        Ok(OpenedJournal { journal, cut_bytes: checked.cut_bytes, complete, view_is_older })
     }
 
     /// After the last frame.
@@ -170,12 +168,16 @@ impl Journal {
             return Err(JournalError::Poisoned);
         }
         let (frame, after) = self.encoder.encode(self.mark, records)?;
-        let written = self.file.write_all(frame).and_then(|()| self.file.sync_data());
+        let written = self.file.write_all(frame).and_then(|()| {
+            boundary::at_frame(Boundary::FrameWritten, &self.folder, records);
+            self.file.sync_data()
+        });
         if let Err(error) = written {
             self.poisoned = true;
             return Err(failed("append to the journal in", &self.folder)(error).into());
         }
         files::forget_cached(&self.file);
+        boundary::at_frame(Boundary::FrameSynced, &self.folder, records);
         self.mark = after;
         if let Err(error) = self.witness.note(&after) {
             self.poisoned = true;
@@ -194,6 +196,7 @@ impl Journal {
         let path = segment::path_of(&self.folder, &self.mark);
         if current.last() != Some(&path) {
             self.file = segment::create(&self.folder, self.ledger, self.mark)?;
+            boundary::at(Boundary::SegmentBegun, &self.folder);
         }
         Ok(())
     }
@@ -285,6 +288,61 @@ fn fact_hash_in(
     Ok(found)
 }
 
+/// What the segments are, up to the last good frame.
+struct Checked {
+    mark: Mark,
+    length: u64,
+    cut_bytes: u64,
+    view_is_older: bool,
+}
+
+/// Checks the segments that hold frames after the view's, and that the view was made from this
+/// journal. Changes nothing.
+fn check(paths: &[PathBuf], said: &Witnessed, view: &Mark) -> Result<Checked, JournalError> {
+    let mut end = Checked { mark: *view, length: 0, cut_bytes: 0, view_is_older: false };
+    // The journal's own mark after the view's last frame.
+    let mut met = None;
+    for (at, path) in paths.iter().enumerate() {
+        let header = segment::read_header(path)?;
+        if header.begin.frame == view.frame {
+            met = Some(header.begin);
+        }
+        end.view_is_older |= header.end.is_some_and(|end| end.frame > view.frame);
+        let next = paths.get(at + 1).map(|path| segment::read_header(path)).transpose()?;
+        if next.is_some_and(|next| next.begin.frame <= view.frame) {
+            continue;
+        }
+        let segment = Segment::read(path)?;
+        let walked = segment.walk(|frame, mark| {
+            if mark.frame == view.frame && header.end.is_none() {
+                met = Some(mark);
+            }
+            witnessed(frame.header.number, frame.hash, said, &segment)
+        })?;
+        match next {
+            Some(next) if walked.rest > 0 || !ends_at(&segment, walked.mark, next.begin) => {
+                let what = "the next segment does not follow its end";
+                let damage = segment.damage(walked.length as usize, what);
+                return Err(SegmentError::Damage(damage).into());
+            }
+            Some(_) => {}
+            None => {
+                end.mark = header.end.unwrap_or(walked.mark);
+                end.length = walked.length;
+                end.cut_bytes = walked.rest;
+            }
+        }
+    }
+    let (found, witnessed) = (end.mark.frame, said.frame.max(view.frame));
+    if found < witnessed {
+        return Err(JournalError::Lost { found, witnessed });
+    }
+    if met.is_some_and(|met| met != *view) || (met.is_none() && !end.view_is_older) {
+        return Err(JournalError::OtherPast { frame: view.frame });
+    }
+    Ok(end)
+}
+
 enum Wrapped<E> {
     Segment(SegmentError),
     Caller(E),
@@ -349,10 +407,10 @@ fn ends_at(segment: &Segment, reached: Mark, next: Mark) -> bool {
     }
 }
 
-/// Rewrites the segments that a checkpoint through `absorbed` has taken in, without their notes:
-/// facts are kept for ever. Segments are only rewritten while all of them together are larger than
-/// `keep_bytes`: as long as none was, the view can be built anew from the journal alone. Answers how
-/// many were.
+/// Rewrites the segments that a checkpoint through `absorbed` has taken in, without the notes that
+/// nobody needs any more: facts are kept for ever. Segments are only rewritten while all of them
+/// together are larger than `keep_bytes`: as long as none was, the view can be built anew from the
+/// journal alone. Answers how many were.
 pub(super) fn rewrite_absorbed(
     folder: &Path,
     absorbed: &Mark,
@@ -376,12 +434,29 @@ pub(super) fn rewrite_absorbed(
     Ok(rewritten)
 }
 
+/// What belongs to facts outlives its checkpoint: the names (a fact holds only hashes, and what was
+/// removed is looked for by name), and which earlier tombstones a destination owes since it was
+/// attached. With these, who owes what can be told from the journal alone (I10).
+fn belongs_to_facts(note: &Note) -> bool {
+    match note {
+        Note::TombstoneNamed { .. }
+        | Note::CollectionNamed { .. }
+        | Note::BarrierScope { .. }
+        | Note::Backlog { .. } => true,
+        Note::Accepted(_)
+        | Note::Ingested { .. }
+        | Note::Committed { .. }
+        | Note::Quarantined(_)
+        | Note::Requested(_) => false,
+    }
+}
+
 fn rewrite(path: &Path, end: Mark) -> Result<(), JournalError> {
     let segment = Segment::read(path)?;
     let mut encoder = Encoder::default();
     let mut frames = Vec::new();
     let walked = segment.walk(|frame, _| {
-        let kept = encoder.strip(frame, |_| false);
+        let kept = encoder.strip(frame, belongs_to_facts);
         let kept = kept.map_err(|what| SegmentError::Damage(segment.damage(0, what)))?;
         frames.extend_from_slice(kept.unwrap_or_default());
         Ok::<(), JournalError>(())
@@ -393,12 +468,4 @@ fn rewrite(path: &Path, end: Mark) -> Result<(), JournalError> {
     }
     let header = segment::SegmentHeader { end: Some(end), ..segment.header };
     Ok(segment::replace(path, header, &frames)?)
-}
-
-fn cut(path: &Path, length: u64, rest: u64) -> Result<(), FileError> {
-    if rest == 0 {
-        return Ok(());
-    }
-    let file = OpenOptions::new().write(true).open(path).map_err(failed("open", path))?;
-    file.set_len(length).and_then(|()| file.sync_all()).map_err(failed("cut", path))
 }

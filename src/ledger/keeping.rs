@@ -96,7 +96,7 @@ impl Keeping {
 
     fn begin(&mut self, shared: &Shared) -> Result<(), LedgerError> {
         shared.change(|committed| {
-            let state = vec![(BOOKS.to_owned(), encode(&committed.books)?)];
+            let state = small_state(&committed.books)?;
             Ok(self.storage.begin_checkpoint(committed.tables_mut(), state)?)
         })
     }
@@ -120,8 +120,11 @@ fn told(report: &CheckpointReport) {
     tracing::debug!(checkpoint, buckets, segments, "a checkpoint was made");
 }
 
-fn encode(books: &Books) -> Result<Vec<u8>, LedgerError> {
-    postcard::to_stdvec(books).map_err(|error| LedgerError::Write(format!("books: {error}")))
+/// The small state of a checkpoint.
+pub(super) fn small_state(books: &Books) -> Result<Vec<(String, Vec<u8>)>, LedgerError> {
+    let bytes = postcard::to_stdvec(books);
+    let bytes = bytes.map_err(|error| LedgerError::Write(format!("books: {error}")))?;
+    Ok(vec![(BOOKS.to_owned(), bytes)])
 }
 
 /// The small state of a checkpoint; empty where there was none.

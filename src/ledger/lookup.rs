@@ -136,7 +136,7 @@ mod tests {
                 table.objects.insert(id(*number), rows(number + 1000));
             }
             let directory = Arc::new(directory(&bounds, &stored));
-            let tables = Tables { active: table, frozen: None, directory };
+            let tables = Tables { active: table, directory, ..Tables::default() };
             let objects: Vec<ObjectId> = asked.iter().map(|number| id(*number)).collect();
             let found = records(&tables, &objects);
             for (number, found) in asked.iter().zip(found) {

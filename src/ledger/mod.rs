@@ -9,6 +9,7 @@
 //!             (pure decisions of core)            storage           books, tables      gates open
 //! ```
 
+pub(crate) mod boundary;
 mod bucket;
 mod checkpoint;
 mod committed;
@@ -27,6 +28,8 @@ mod keeping;
 mod lock;
 mod lookup;
 mod proposal;
+mod replay;
+mod requests;
 mod rules;
 mod segment;
 mod shared;

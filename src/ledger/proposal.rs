@@ -66,6 +66,8 @@ pub struct IngestBatch {
     pub begin: Cursor,
     /// What was read, in order.
     pub items: Vec<Item>,
+    /// How many records that are, counted before anything was made of them (I9).
+    pub read: u64,
     /// The cursor after it.
     pub cursor: Cursor,
     /// What the source needs to see that it is still the same log.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use cenotaph_core::FactHash;
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::boundary::{self, Boundary};
 use super::files::{self, FileError, bytes_at, failed, u64_at};
 use super::frame::{FRAME_HEADER, FRAME_MAGIC, Frame, FrameHash, FrameHeader, Mark};
 use super::identity::LedgerId;
@@ -123,7 +124,10 @@ pub(super) fn replace(path: &Path, header: SegmentHeader, frames: &[u8]) -> Resu
     let mut file = files::begin(path)?;
     file.write_all(&header.to_bytes()).map_err(failed("write", path))?;
     file.write_all(frames).map_err(failed("write", path))?;
-    files::finish(&file, path)
+    boundary::at(Boundary::SegmentWritten, path);
+    files::finish(&file, path)?;
+    boundary::at(Boundary::SegmentReplaced, path);
+    Ok(())
 }
 
 /// Reads a segment's header only.

@@ -59,6 +59,11 @@ impl Shared {
     }
 
     pub(super) fn count(&self, counts: &Counts) {
+        if !counts.add_up() {
+            // I9: a record that is not accounted for may be a deletion.
+            let (read, counted) = (counts.read, counts.total());
+            tracing::error!(read, counted, "not every record that was read was counted once");
+        }
         self.counts.lock().add(counts);
         crate::metrics::ingested(counts);
     }

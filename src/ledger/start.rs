@@ -13,10 +13,12 @@ use super::error::LedgerError;
 use super::handle::{Ledger, PROPOSALS};
 use super::keeping::{Keeping, decode};
 use super::proposal::Proposal;
+use super::replay::replay;
+use super::requests::RequestsKept;
 use super::rules::Rules;
 use super::shared::Shared;
 use super::storage::{OpenError, Opened, Options, Storage};
-use super::writer::{Chain, Writer, apply};
+use super::writer::Writer;
 use crate::clock::Clock;
 use crate::window::Window;
 
@@ -29,6 +31,8 @@ pub struct LedgerOptions {
     pub cache_bytes: u64,
     /// Objects changed before a checkpoint is made.
     pub checkpoint_objects: usize,
+    /// Journal bytes that are kept whole, so that the view can be built anew from them.
+    pub journal_whole_bytes: u64,
 }
 
 /// A ledger could not be started.
@@ -71,25 +75,21 @@ pub fn start(
         Options {
             table_objects: options.checkpoint_objects,
             cache_bytes: options.cache_bytes,
+            keep_bytes: options.journal_whole_bytes,
+            requests_kept: RequestsKept::each_for(rules.requests_kept),
             wake: Some(Arc::new(wake)),
             ..Options::default()
         },
     )?;
     tell(&opened);
-    let Opened { storage, tables, state, view_mark, .. } = opened;
+    let Opened { mut storage, tables, state, view_mark, .. } = opened;
     let mut committed = Committed::new(decode(&state)?, tables, storage.reader());
-    storage.replay(view_mark, |replayed| {
-        let mark = replayed.mark;
-        let chain = Chain { frame: mark.frame, last_fact: (mark.fact, mark.fact_hash) };
-        apply(&mut committed, &replayed.records, chain)
-    })?;
+    replay(&mut storage, &mut committed, view_mark, options.checkpoint_objects)?;
     committed.after_unclean_stop = committed.books.in_use;
     let identity = storage.identity();
     let hasher = KeyHasher::new(identity.key.clone());
     let shared = Shared::new(committed, identity.ledger.to_string(), hasher);
-    let mut keeping = Keeping::new(storage, options.checkpoint_objects);
-    // After a long replay at once: killed before each checkpoint ends, the journal would only grow.
-    keeping.tend(&shared)?;
+    let keeping = Keeping::new(storage, options.checkpoint_objects);
     let writer = Writer {
         keeping,
         shared: Arc::clone(&shared),
@@ -117,3 +117,6 @@ fn tell(opened: &Opened) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests;

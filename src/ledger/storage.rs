@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use cenotaph_core::{FactHash, Record};
 
+use super::boundary::{self, Boundary};
 use super::checkpoint::{CheckpointError, Checkpointing, Running, Step, Work};
 use super::files::{self, FileError, failed};
 use super::frame::Mark;
-use super::identity::{Identity, IdentityError};
+use super::identity::{Identity, IdentityError, LedgerId};
 use super::journal::{Journal, JournalError, OpenedJournal};
 use super::lock::{Lock, LockError};
-use super::segment;
+use super::requests::RequestsKept;
 use super::table::{Table, Tables};
 use super::view::{FORMAT, Meta, OpenedView, Reader, View, ViewError};
 
@@ -22,9 +23,11 @@ pub struct Options {
     pub table_objects: usize,
     /// The memory of the view's store, in bytes.
     pub cache_bytes: u64,
-    /// Journal bytes that are kept whole, so that the view of a small ledger can be built anew from
-    /// the journal alone.
+    /// Journal bytes that are kept whole: up to there, the view can be built anew from the journal
+    /// alone.
     pub keep_bytes: u64,
+    /// Which deletion requests that changed nothing are remembered.
+    pub requests_kept: RequestsKept,
     /// Called when a checkpoint has something to show.
     pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
     /// For tests: where a checkpoint ends as if the process had been killed there.
@@ -36,7 +39,8 @@ impl Default for Options {
         Options {
             table_objects: 250_000,
             cache_bytes: 64 << 20,
-            keep_bytes: 64 << 20,
+            keep_bytes: 1 << 30,
+            requests_kept: RequestsKept::default(),
             wake: None,
             stop_checkpoint_after: None,
         }
@@ -57,13 +61,17 @@ pub enum OpenError {
     Journal(#[from] JournalError),
     /// Its view is damaged, and the journal alone does not hold all of it any more.
     #[error(
-        "{what}, and the journal was rewritten since: put a copy of the ledger's folder back from a \
-         backup of it; nothing is decided or confirmed with this one"
+        "{what}, and the journal holds no longer all that it was made from: nothing is decided or \
+         confirmed with it; put the newest copy of the whole ledger's folder back, or begin anew as \
+         docs/operating.md says under \"A damaged view\""
     )]
     ViewDamaged {
         /// What is wrong.
         what: String,
     },
+    /// Its view is in somebody's hands.
+    #[error(transparent)]
+    ViewHeld(ViewError),
     /// A newer version wrote it.
     #[error(
         "the ledger has format {found}, and this version knows {FORMAT}: use the newer version"
@@ -142,18 +150,17 @@ impl Storage {
         let identity = identity(dir)?;
         let ledger = identity.ledger;
         let mut report = OpenReport::default();
-        let found = View::open(&view_dir(dir), options.cache_bytes);
-        let (trusted, found) = match found {
-            Ok(view) => (view.meta.map_or(0, |meta| meta.frame), Ok(view)),
-            Err(error) => (0, Err(error)),
-        };
-        let OpenedJournal { journal, cut_bytes, complete } =
-            Journal::open(&journal_dir(dir), ledger, trusted)?;
+        let found = found_view(dir, ledger, &options)?;
+        let says = found.as_ref().ok().and_then(|view| view.meta).map(|meta| meta.mark());
+        let OpenedJournal { journal, cut_bytes, complete, view_is_older } =
+            Journal::open(&journal_dir(dir), ledger, says)?;
         report.cut_bytes = cut_bytes;
-        let view = match found
-            .map_err(|error| error.to_string())
-            .and_then(|view| belongs(&view, &journal, &identity).map(|()| view))
-        {
+        let found = found.and_then(|view| match (view_is_older, view.meta) {
+            (false, _) => Ok(view),
+            (true, Some(_)) => Err("the ledger's view is older than it was".to_owned()),
+            (true, None) => Err("the ledger's view is missing".to_owned()),
+        });
+        let view = match found {
             Ok(view) => view,
             Err(what) if complete => {
                 report.rebuilt_view = Some(what);
@@ -161,18 +168,13 @@ impl Storage {
             }
             Err(what) => return Err(OpenError::ViewDamaged { what }),
         };
-        if let Some(meta) = view.meta.filter(|meta| meta.format > FORMAT) {
-            return Err(OpenError::Newer { found: meta.format });
-        }
-        if view.meta.is_none() && !complete {
-            let what = "the view is missing".to_owned();
-            return Err(OpenError::ViewDamaged { what });
-        }
+        boundary::at(Boundary::ViewOpened, dir);
         report.unfinished_checkpoint = view.unfinished;
         let view_mark = view.meta.map_or(Mark::beginning(ledger), |meta| meta.mark());
         let OpenedView { view, directory, meta, state, digest, .. } = view;
         let active = Table::with_room_for(options.table_objects);
-        let tables = Tables { active, frozen: None, directory: Arc::new(directory) };
+        let (directory, requests_kept) = (Arc::new(directory), options.requests_kept);
+        let tables = Tables { active, frozen: None, directory, requests_kept };
         let storage = Storage {
             journal,
             view,
@@ -247,21 +249,40 @@ impl Storage {
             return Err(CheckpointError::Busy);
         }
         self.journal.rotate()?;
+        self.checkpoint_through(tables, state, self.journal.mark())
+    }
+
+    /// The same through an earlier frame, up to which everything is in the table: for a replay that
+    /// is not at its end.
+    ///
+    /// # Errors
+    /// [`CheckpointError::Busy`] if one is under way.
+    pub(super) fn checkpoint_through(
+        &mut self,
+        tables: &mut Tables,
+        state: Vec<(String, Vec<u8>)>,
+        through: Mark,
+    ) -> Result<(), CheckpointError> {
+        if self.running.is_some() || tables.frozen.is_some() {
+            return Err(CheckpointError::Busy);
+        }
         let room = self.options.table_objects;
         let fresh = self.spare.take().unwrap_or_else(|| Table::with_room_for(room));
         let table = Arc::new(std::mem::replace(&mut tables.active, fresh));
         tables.frozen = Some(Arc::clone(&table));
+        boundary::at(Boundary::Frozen, self.journal.folder());
         let work = Work {
             view: self.view.clone(),
             table,
             directory: Arc::clone(&tables.directory),
-            through: self.journal.mark(),
+            through,
             ledger: self.identity.ledger.0,
             state,
             before: self.meta,
             digest: self.digest,
             journal: self.journal.folder().to_owned(),
             keep_bytes: self.options.keep_bytes,
+            requests_kept: self.options.requests_kept,
             stop_after: self.options.stop_checkpoint_after,
         };
         self.running = Some(Running::start(work, self.options.wake.clone())?);
@@ -300,22 +321,43 @@ fn identity(dir: &Path) -> Result<Identity, OpenError> {
     if let Some(identity) = Identity::read(&path)? {
         return Ok(identity);
     }
-    if !segment::list(&journal_dir(dir))?.is_empty() {
+    let journal = journal_dir(dir);
+    if view_dir(dir).exists() || Journal::is_begun(&journal)? {
         return Err(IdentityError::Missing(path).into());
     }
+    // A first start that did not end may have left one.
+    remove_folder(&journal)?;
     let identity = Identity::random()?;
+    Journal::make(&journal, identity.ledger)?;
+    boundary::at(Boundary::JournalMade, dir);
+    // Last: where there is an identity, a journal that is not there is missing.
     identity.write(&path)?;
+    boundary::at(Boundary::IdentityMade, dir);
     Ok(identity)
 }
 
-/// Whether a view is this ledger's and no further than its journal.
-fn belongs(view: &OpenedView, journal: &Journal, identity: &Identity) -> Result<(), String> {
-    match view.meta {
-        Some(meta) if meta.ledger != identity.ledger.0 => {
-            Err("the view belongs to another ledger".to_owned())
+/// The view as it is, or why it cannot be believed. A format that this version does not know is
+/// nobody's damage.
+fn found_view(
+    dir: &Path,
+    ledger: LedgerId,
+    options: &Options,
+) -> Result<Result<OpenedView, String>, OpenError> {
+    match View::open(&view_dir(dir), options.cache_bytes) {
+        Err(ViewError::Newer(found)) => Err(OpenError::Newer { found }),
+        Err(ViewError::Held) => Err(OpenError::ViewHeld(ViewError::Held)),
+        Err(error) => Ok(Err(error.to_string())),
+        Ok(view) if view.meta.is_some_and(|meta| meta.ledger != ledger.0) => {
+            Ok(Err("the view belongs to another ledger".to_owned()))
         }
-        Some(meta) if meta.frame > journal.mark().frame => {
-            Err("the view is ahead of the journal".to_owned())
+        Ok(view) => Ok(Ok(view)),
+    }
+}
+
+fn remove_folder(path: &Path) -> Result<(), FileError> {
+    match std::fs::remove_dir_all(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(failed("remove", path)(error))
         }
         _ => Ok(()),
     }
@@ -324,15 +366,12 @@ fn belongs(view: &OpenedView, journal: &Journal, identity: &Identity) -> Result<
 /// Throws the view away and begins one, to be filled from the journal.
 fn fresh_view(dir: &Path, options: &Options) -> Result<OpenedView, OpenError> {
     let path = view_dir(dir);
-    match std::fs::remove_dir_all(&path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(failed("remove", &path)(error).into());
-        }
-        _ => {}
-    }
+    remove_folder(&path)?;
     View::open(&path, options.cache_bytes)
         .map_err(|error: ViewError| OpenError::ViewDamaged { what: error.to_string() })
 }
 
+#[cfg(test)]
+mod damage;
 #[cfg(test)]
 mod tests;

@@ -13,6 +13,7 @@ use hashbrown::{DefaultHashBuilder, HashMap};
 use indexmap::IndexMap;
 
 use super::directory::Directory;
+use super::requests::RequestsKept;
 use super::view::{Reader, ViewError};
 
 /// Every generation of an object, and its readable name.
@@ -110,6 +111,8 @@ pub struct Tables {
     pub frozen: Option<Arc<Table>>,
     /// The buckets of the last checkpoint.
     pub(super) directory: Arc<Directory>,
+    /// Which deletion requests that changed nothing are remembered.
+    pub(super) requests_kept: RequestsKept,
 }
 
 impl Tables {
@@ -154,9 +157,7 @@ impl Tables {
             }
             Record::Note(Note::Requested(request)) => {
                 let requests = self.active.requests.entry(request.key).or_default();
-                if requests.iter().all(|known| known.event != request.event) {
-                    requests.push(request.clone());
-                }
+                self.requests_kept.add(requests, request);
             }
             _ => {}
         }

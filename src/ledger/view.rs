@@ -3,13 +3,16 @@
 //!
 //! One tree, keys prefixed by kind: `e` buckets of entries by lower bound, `t` tombstones by 64,
 //! `c` confirmations by destination and look, `r` deletion requests by key, `s` the small state,
-//! `m` what all this is. Every value begins with a checksum of its rest.
+//! `m` what all this is. Every value begins with a checksum of its rest. Buckets, tombstones,
+//! confirmations and requests also say which checkpoint wrote them and what they replaced, and one
+//! digest in `m` adds all of them up: whatever is missing or older than it should be shows at open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use cenotaph_core::{
     ConfirmedFact, DestinationNo, KeyHash, ObjectId, ObjectRecord, RequestNote, TombstoneNo,
@@ -17,11 +20,11 @@ use cenotaph_core::{
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use super::bucket::{Bucket, contribution};
 use super::directory::Directory;
-use super::files::{FileError, failed};
+use super::files::{FileError, failed, u64_at};
 use super::frame::{FrameHash, Mark};
 use super::table::{KeptTombstone, ObjectRows, Tables};
 
@@ -37,6 +40,12 @@ pub enum ViewError {
     /// Something is missing, older than it should be, or not what was written.
     #[error("the ledger's view is damaged: {0}")]
     Damaged(String),
+    /// A newer version wrote it.
+    #[error("the ledger's view has format {0}")]
+    Newer(u32),
+    /// Somebody else has its files open.
+    #[error("the ledger's view is held by another program; end it, and start the worker again")]
+    Held,
     /// The store under it failed.
     #[error("the ledger's view could not be read or written: {0}")]
     Store(#[from] sled::Error),
@@ -86,6 +95,9 @@ pub(super) struct View {
     pub(super) tree: sled::Db,
     pub(super) last_chunk: LastChunk,
     file: PathBuf,
+    blobs: PathBuf,
+    /// The files in there that are synced.
+    pub(super) synced_blobs: Arc<Mutex<BTreeSet<PathBuf>>>,
 }
 
 /// The view as it was found.
@@ -101,25 +113,23 @@ pub(super) struct OpenedView {
 }
 
 impl View {
-    /// Opens the view in `dir` and checks every bucket of it.
+    /// Opens the view in `dir` and checks every value of it.
     pub(super) fn open(dir: &Path, cache_bytes: u64) -> Result<OpenedView, ViewError> {
         remove_unfinished_snapshots(dir)?;
-        let tree = sled::Config::new()
-            .path(dir)
-            .cache_capacity(cache_bytes)
-            .flush_every_ms(None)
-            .open()?;
+        let tree = open_store(dir, cache_bytes)?;
         let view = View {
             tree,
             last_chunk: Arc::default(),
             file: dir.join("db"),
+            blobs: dir.join("blobs"),
+            synced_blobs: Arc::default(),
         };
         let meta = match view.tree.get(META)? {
-            Some(bytes) => Some(decode::<Meta>(&bytes, "the meta record")?),
+            Some(bytes) => Some(meta_of(&bytes)?),
             None => None,
         };
         let checkpoint = meta.map_or(0, |meta| meta.checkpoint);
-        let (mut digest, mut expected, mut unfinished) = (0_u64, 0_u64, false);
+        let mut sum = Sum { checkpoint, ..Sum::default() };
         let mut directory = Directory::default();
         for item in view.tree.scan_prefix(b"e") {
             let (key, bytes) = item?;
@@ -128,18 +138,27 @@ impl View {
             let bound = ObjectId(bound);
             let bucket = Bucket::check(&bytes)
                 .ok_or_else(|| damaged(format!("bucket {bound} is not what was written")))?;
-            let own = contribution(&bound, &bytes);
-            digest = digest.wrapping_add(own);
-            let newer = bucket.checkpoint() > checkpoint;
-            unfinished |= newer;
-            expected = expected.wrapping_add(if newer { bucket.replaced() } else { own });
+            sum.add(contribution(&bound, &bytes), bucket.checkpoint(), bucket.replaced());
             directory.push(&bound, bytes);
         }
-        if meta.map_or(0, |meta| meta.digest) != expected {
-            return Err(damaged("a bucket is missing or older than it should be"));
+        view.add_stamped(&mut sum)?;
+        if meta.map_or(0, |meta| meta.digest) != sum.expected {
+            return Err(damaged("something in it is missing or older than it should be"));
         }
         let state = view.state(meta)?;
+        let (digest, unfinished) = (sum.digest, sum.unfinished);
         Ok(OpenedView { view, directory, meta, state, digest, unfinished })
+    }
+
+    fn add_stamped(&self, sum: &mut Sum) -> Result<(), ViewError> {
+        for (kind, what) in STAMPED {
+            for item in self.tree.scan_prefix([kind]) {
+                let (key, value) = item?;
+                let stamp = stamp_of(&value, what)?;
+                sum.add(share(&key, &value), stamp.checkpoint, stamp.replaced);
+            }
+        }
+        Ok(())
     }
 
     fn state(&self, meta: Option<Meta>) -> Result<Vec<(String, Vec<u8>)>, ViewError> {
@@ -153,21 +172,97 @@ impl View {
         postcard::from_bytes(&bytes).map_err(|_| damaged("the small state does not decode"))
     }
 
-    /// Flushes sled, then syncs its file: its own flush is no fsync.
+    /// Flushes sled, then syncs its files: its own flush is no fsync.
     pub(super) fn sync(&self) -> Result<(), ViewError> {
         self.tree.flush()?;
+        self.sync_blobs()?;
         let file = File::open(&self.file).map_err(failed("open", &self.file))?;
         file.sync_data().map_err(failed("sync", &self.file))?;
         super::files::forget_cached(&file);
         Ok(())
     }
 
+    /// What sled does not find room for in its file it puts into files of their own, pages that
+    /// have grown too: it never syncs them, and does not open without one. Written once each.
+    fn sync_blobs(&self) -> Result<(), ViewError> {
+        let mut synced = self.synced_blobs.lock();
+        let there: BTreeSet<PathBuf> = super::files::list(&self.blobs)?.into_iter().collect();
+        for path in there.difference(&synced) {
+            match File::open(path).and_then(|file| file.sync_all()) {
+                // sled throws them away by itself.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                synced => synced.map_err(failed("sync", path))?,
+            }
+        }
+        if there.difference(&synced).next().is_some() {
+            super::files::sync_folder(&self.blobs)?;
+        }
+        *synced = there;
+        Ok(())
+    }
+
     pub(super) fn reader(&self) -> Reader {
-        Reader {
-            tree: self.tree.clone(),
-            last_chunk: Arc::clone(&self.last_chunk),
+        Reader { tree: self.tree.clone(), last_chunk: Arc::clone(&self.last_chunk) }
+    }
+}
+
+/// The ledger's lock is ours, so whoever still has the store is on the way out: sled's own threads
+/// outlive what they were started for. That is no damage, and waited for.
+fn open_store(dir: &Path, cache_bytes: u64) -> Result<sled::Db, ViewError> {
+    let config = sled::Config::new().path(dir).cache_capacity(cache_bytes).flush_every_ms(None);
+    let until = Instant::now() + HELD_FOR;
+    loop {
+        match config.open() {
+            Err(sled::Error::Io(error)) if error.to_string().contains(HELD) => {
+                if Instant::now() > until {
+                    return Err(ViewError::Held);
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            opened => return Ok(opened?),
         }
     }
+}
+
+/// What sled says of a store that somebody has; the error has no kind of its own.
+const HELD: &str = "could not acquire lock";
+/// How long it is waited for.
+const HELD_FOR: Duration = Duration::from_secs(10);
+
+/// What the values of a view add up to.
+#[derive(Default)]
+struct Sum {
+    /// The checkpoint that the meta record names.
+    checkpoint: u64,
+    /// What is there.
+    digest: u64,
+    /// What the meta record should say: what a checkpoint that did not end has written counts as
+    /// what it replaced.
+    expected: u64,
+    unfinished: bool,
+}
+
+impl Sum {
+    fn add(&mut self, own: u64, written_by: u64, replaced: u64) {
+        let newer = written_by > self.checkpoint;
+        self.unfinished |= newer;
+        self.digest = self.digest.wrapping_add(own);
+        self.expected = self.expected.wrapping_add(if newer { replaced } else { own });
+    }
+}
+
+/// The kinds of values beside buckets that the digest adds up.
+const STAMPED: [(u8, &str); 3] =
+    [(b't', "a chunk of tombstones"), (b'c', "a confirmation"), (b'r', "a key's requests")];
+
+/// The format first: what a newer version wrote need not decode.
+fn meta_of(value: &[u8]) -> Result<Meta, ViewError> {
+    let (format, _) = postcard::take_from_bytes::<u32>(checked(value, "the meta record")?)
+        .map_err(|_| damaged("the meta record does not decode"))?;
+    if format > FORMAT {
+        return Err(ViewError::Newer(format));
+    }
+    decode::<Meta>(value, "the meta record")
 }
 
 /// sled takes a snapshot that was never finished for the newest one, and then does not open.
@@ -201,10 +296,44 @@ fn checked<'a>(value: &'a [u8], what: &str) -> Result<&'a [u8], ViewError> {
     }
 }
 
-pub(super) fn decode<T: DeserializeOwned>(value: &[u8], what: &str) -> Result<T, ViewError> {
+fn decode<T: DeserializeOwned>(value: &[u8], what: &str) -> Result<T, ViewError> {
     postcard::from_bytes(checked(value, what)?)
         .map_err(|_| damaged(format!("{what} does not decode")))
 }
+
+/// Which checkpoint wrote a value, and what the value that it replaced counted in the digest.
+pub(super) struct Stamp {
+    pub(super) checkpoint: u64,
+    pub(super) replaced: u64,
+}
+
+/// How a value counts in the digest: by where it stands and what it holds.
+pub(super) fn share(key: &[u8], value: &[u8]) -> u64 {
+    xxh3_64_with_seed(key, value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
+}
+
+/// A value: the checksum of its rest, its stamp, its bytes.
+pub(super) fn encode_stamped<T: Serialize>(value: &T, stamp: Stamp) -> Result<Vec<u8>, ViewError> {
+    let mut rest = [stamp.checkpoint.to_le_bytes(), stamp.replaced.to_le_bytes()].concat();
+    rest = postcard::to_extend(value, rest).map_err(|error| damaged(error.to_string()))?;
+    Ok(sealed(&rest))
+}
+
+pub(super) fn stamp_of(value: &[u8], what: &str) -> Result<Stamp, ViewError> {
+    let rest = checked(value, what)?;
+    if rest.len() < STAMP {
+        return Err(damaged(format!("{what} is cut")));
+    }
+    Ok(Stamp { checkpoint: u64_at(rest, 0), replaced: u64_at(rest, 8) })
+}
+
+fn decode_stamped<T: DeserializeOwned>(value: &[u8], what: &str) -> Result<T, ViewError> {
+    let bytes = checked(value, what)?.get(STAMP..).unwrap_or_default();
+    postcard::from_bytes(bytes).map_err(|_| damaged(format!("{what} does not decode")))
+}
+
+/// The bytes of a stamp.
+const STAMP: usize = 16;
 
 pub(super) fn bucket_key(bound: &ObjectId) -> Vec<u8> {
     [b"e", &bound.0[..]].concat()
@@ -294,7 +423,7 @@ impl Reader {
 
     pub(super) fn tombstone_chunk(&self, chunk: u64) -> Result<Vec<KeptTombstone>, ViewError> {
         match self.tree.get(tombstone_key(chunk))? {
-            Some(value) => decode(&value, "a chunk of tombstones"),
+            Some(value) => decode_stamped(&value, "a chunk of tombstones"),
             None => Ok(Vec::new()),
         }
     }
@@ -313,7 +442,7 @@ impl Reader {
         let mut found: BTreeMap<u64, ConfirmedFact> = BTreeMap::new();
         for look in looks.clone() {
             if let Some(value) = self.tree.get(confirmation_key(destination, look))? {
-                found.insert(look, decode(&value, "a confirmation")?);
+                found.insert(look, decode_stamped(&value, "a confirmation")?);
             }
         }
         let layers: Vec<_> = tables.layers().collect();
@@ -331,26 +460,29 @@ impl Reader {
             .collect()
     }
 
-    /// The deletion requests of a key that changed nothing.
+    /// The deletion requests of a key that changed nothing and are still remembered now, the oldest
+    /// first.
     ///
     /// # Errors
     /// [`ViewError`] if they cannot be read.
-    pub fn requests(&self, key: &KeyHash, tables: &Tables) -> Result<Vec<RequestNote>, ViewError> {
+    pub fn requests(
+        &self,
+        key: &KeyHash,
+        tables: &Tables,
+        now_ms: i64,
+    ) -> Result<Vec<RequestNote>, ViewError> {
         let mut requests = self.request_chunk(key)?;
-        let mut known: BTreeSet<_> = requests.iter().map(|request| request.event).collect();
-        for table in tables.layers() {
-            for request in table.requests.get(key).into_iter().flatten() {
-                if known.insert(request.event) {
-                    requests.push(request.clone());
-                }
-            }
+        let layers: Vec<_> = tables.layers().collect();
+        for request in layers.iter().rev().flat_map(|it| it.requests.get(key)).flatten() {
+            tables.requests_kept.add(&mut requests, request);
         }
+        tables.requests_kept.cut(&mut requests, now_ms);
         Ok(requests)
     }
 
     pub(super) fn request_chunk(&self, key: &KeyHash) -> Result<Vec<RequestNote>, ViewError> {
         match self.tree.get(request_key(key))? {
-            Some(value) => decode(&value, "a key's deletion requests"),
+            Some(value) => decode_stamped(&value, "a key's deletion requests"),
             None => Ok(Vec::new()),
         }
     }

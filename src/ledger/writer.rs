@@ -9,6 +9,7 @@ use cenotaph_core::{Control, Cursors, DestinationNo, Fact, FactHash, Note, Recor
 use tokio::sync::mpsc;
 
 use super::committed::Committed;
+use super::counts::Counts;
 use super::draft::{Draft, Drafted, Room};
 use super::error::LedgerError;
 use super::keeping::Keeping;
@@ -62,9 +63,8 @@ impl Writer {
                 let _ = reply.send(stopped.clone());
                 return stopped;
             }
-            self.answer(proposal)?;
-            if self.gates_due > 0 && (proposals.is_empty() || self.gates_due >= BATCHES_BEFORE_GATES)
-            {
+            self.answer(proposal, proposals.is_empty())?;
+            if self.gates_due > 0 && proposals.is_empty() {
                 self.open_gates()?;
             }
             self.keeping.tend(&self.shared)?;
@@ -80,10 +80,10 @@ impl Writer {
     }
 
     /// Answers one proposal. What only this proposer did wrong is its answer; what keeps the
-    /// ledger from working ends the writer too.
-    fn answer(&mut self, proposal: Proposal) -> Result<(), LedgerError> {
+    /// ledger from working ends the writer too. `is_last`: nothing waits behind it.
+    fn answer(&mut self, proposal: Proposal, is_last: bool) -> Result<(), LedgerError> {
         match proposal {
-            Proposal::Ingest(batch, reply) => reply_with(reply, self.ingest(batch)),
+            Proposal::Ingest(batch, reply) => reply_with(reply, self.ingest(batch, is_last)),
             Proposal::Attach { name, collections, reply } => reply_with(reply, {
                 let decided = destinations::attach(&self.shared.read(), &name, &collections);
                 decided.and_then(|(number, records)| self.write(records).map(|()| number))
@@ -128,8 +128,8 @@ impl Writer {
         Ok(opened)
     }
 
-    fn ingest(&mut self, batch: IngestBatch) -> Result<Ingested, LedgerError> {
-        let (partition, cursor) = (batch.partition, batch.cursor);
+    fn ingest(&mut self, batch: IngestBatch, is_last: bool) -> Result<Ingested, LedgerError> {
+        let (partition, cursor, read) = (batch.partition, batch.cursor, batch.read);
         let (drafted, begins_at): (Drafted, Cursors) = {
             let committed = self.shared.read();
             if committed.ingest_position(partition).0 != batch.begin {
@@ -142,7 +142,7 @@ impl Writer {
         match drafted {
             Drafted::Stopped(stopped) => Ok(Ingested::Stopped(stopped)),
             Drafted::Whole { records, accepted, counts, mut objects } => {
-                let removed = records.iter().any(is_removal);
+                let opens = records.iter().any(can_open_a_gate);
                 let chain = self.append(&records)?;
                 self.shared.change(|committed| {
                     committed.apply_batch(&records, &mut objects)?;
@@ -150,11 +150,14 @@ impl Writer {
                     Ok::<(), LedgerError>(())
                 })?;
                 self.room = Room::of(records, objects);
-                self.shared.count(&counts);
+                self.shared.count(&Counts { read, ..counts });
                 self.window.push(begins_at, partition, cursor, accepted);
                 self.shared.wake();
-                let may_open = removed || self.shared.read().waits_for_ingest();
+                let may_open = opens || self.shared.read().waits_for_ingest();
                 self.gates_due += usize::from(may_open || self.gates_due > 0);
+                if self.gates_due >= if is_last { 1 } else { BATCHES_BEFORE_GATES } {
+                    self.open_gates()?;
+                }
                 Ok(Ingested::Decided)
             }
         }
@@ -274,7 +277,7 @@ fn reply_with<T>(
     answer: Result<T, LedgerError>,
 ) -> Result<(), LedgerError> {
     let fatal = match &answer {
-        Err(error @ (LedgerError::Write(_) | LedgerError::ViewDamaged(_))) => Some(error.clone()),
+        Err(error) if error.ends_the_ledger() => Some(error.clone()),
         _ => None,
     };
     // A proposer that has gone does not need its answer.
@@ -282,8 +285,9 @@ fn reply_with<T>(
     fatal.map_or(Ok(()), Err)
 }
 
-fn is_removal(record: &Record) -> bool {
-    matches!(record, Record::Fact(Fact::Removed(_)))
+/// What may be open as soon as it is made: nobody may owe it.
+fn can_open_a_gate(record: &Record) -> bool {
+    matches!(record, Record::Fact(Fact::Removed(_) | Fact::BarrierMade { .. }))
 }
 
 /// Where the chain of facts stands after a frame.

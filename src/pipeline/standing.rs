@@ -18,6 +18,8 @@ pub enum DestinationState {
     Failed,
     /// Not running, because somebody or the end of the process said so.
     Stopped,
+    /// Not running, because its file does not name every collection that it is attached to.
+    Unassigned,
 }
 
 impl DestinationState {
@@ -29,9 +31,50 @@ impl DestinationState {
             DestinationState::Restarting => "RESTARTING",
             DestinationState::Failed => "FAILED",
             DestinationState::Stopped => "STOPPED",
+            DestinationState::Unassigned => "UNASSIGNED",
         }
     }
 }
+
+/// A part of a destination's work that fails or works by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LaneName {
+    /// New changes.
+    Changes,
+    /// Changes that were held back or parked.
+    Owed,
+    /// Removals and looks.
+    Removals,
+}
+
+impl LaneName {
+    /// Every lane.
+    pub const ALL: [LaneName; 3] = [LaneName::Changes, LaneName::Owed, LaneName::Removals];
+
+    /// The lane's word in answers and metrics.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            LaneName::Changes => "changes",
+            LaneName::Owed => "owed",
+            LaneName::Removals => "removals",
+        }
+    }
+}
+
+/// A lane that has not worked since it failed.
+#[derive(Debug, Clone)]
+pub struct Failing {
+    /// Which.
+    pub lane: LaneName,
+    /// How often in a row.
+    pub attempts: u32,
+    /// What the last attempt met.
+    pub error: LastError,
+}
+
+/// A lane that failed so often in a row is not only busy: its destination does not run.
+const FAILED_AFTER: u32 = 3;
 
 /// Where a tombstone stands at one destination that owes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,6 +153,7 @@ struct Inner {
     state: DestinationState,
     capabilities: Option<Capabilities>,
     last_error: Option<LastError>,
+    failing: Vec<Failing>,
     in_call: Option<(&'static str, Instant)>,
     attempts: HashMap<u64, Attempt>,
     parked: Vec<Parked>,
@@ -122,12 +166,30 @@ pub struct Snapshot {
     pub state: DestinationState,
     /// What the connector can do, once it was opened.
     pub capabilities: Option<Capabilities>,
-    /// The last error since it last worked.
+    /// The last error since it was opened, or since the lane that met it last worked.
     pub last_error: Option<LastError>,
+    /// The lanes that have not worked since they failed.
+    pub failing: Vec<Failing>,
     /// The call under way, and for how long.
     pub in_call: Option<(&'static str, Duration)>,
     /// Changes that it can never take.
     pub parked: Vec<Parked>,
+}
+
+impl Inner {
+    /// Never *running* while a part of it has failed.
+    fn state(&self) -> DestinationState {
+        let failed = self.failing.iter().any(|failing| failing.attempts >= FAILED_AFTER);
+        match self.state {
+            DestinationState::Running if failed => DestinationState::Failed,
+            state => state,
+        }
+    }
+
+    /// The newest: the lane that failed last stands last.
+    fn last_error(&self) -> Option<&LastError> {
+        self.last_error.as_ref().or_else(|| self.failing.last().map(|failing| &failing.error))
+    }
 }
 
 impl Default for Standing {
@@ -137,6 +199,7 @@ impl Default for Standing {
                 state: DestinationState::Restarting,
                 capabilities: None,
                 last_error: None,
+                failing: Vec::new(),
                 in_call: None,
                 attempts: HashMap::new(),
                 parked: Vec::new(),
@@ -151,9 +214,10 @@ impl Standing {
     pub fn snapshot(&self) -> Snapshot {
         let inner = self.inner.lock();
         Snapshot {
-            state: inner.state,
+            state: inner.state(),
             capabilities: inner.capabilities,
-            last_error: inner.last_error.clone(),
+            last_error: inner.last_error().cloned(),
+            failing: inner.failing.clone(),
             in_call: inner.in_call.map(|(call, since)| (call, since.elapsed())),
             parked: inner.parked.clone(),
         }
@@ -176,18 +240,28 @@ impl Standing {
         inner.last_error = None;
     }
 
+    /// It is not run, and why.
+    pub fn unassigned(&self, error: LastError) {
+        self.failed(DestinationState::Unassigned, error);
+    }
+
     pub(super) fn failed(&self, state: DestinationState, error: LastError) {
         let mut inner = self.inner.lock();
         inner.state = state;
         inner.last_error = Some(error);
     }
 
-    pub(super) fn note_error(&self, error: LastError) {
-        self.inner.lock().last_error = Some(error);
+    /// A lane failed. What another lane does meanwhile says nothing about it.
+    pub(super) fn lane_failed(&self, lane: LaneName, error: LastError) {
+        let mut inner = self.inner.lock();
+        let before = inner.failing.iter().position(|failing| failing.lane == lane);
+        let attempts = before.map_or(0, |at| inner.failing.remove(at).attempts) + 1;
+        inner.failing.push(Failing { lane, attempts, error });
     }
 
-    pub(super) fn worked(&self) {
-        self.inner.lock().last_error = None;
+    /// That very lane has worked.
+    pub(super) fn lane_worked(&self, lane: LaneName) {
+        self.inner.lock().failing.retain(|failing| failing.lane != lane);
     }
 
     pub(super) fn begin_call(&self, call: &'static str) {

@@ -15,7 +15,7 @@ use super::late_writes::LateWrites;
 use super::removals::{Removals, pick};
 use super::session::{Lost, Session};
 use super::settings::PipelineSettings;
-use super::standing::{DestinationState, LastError, Standing};
+use super::standing::{DestinationState, LaneName, LastError, Standing};
 use crate::clock::Clock;
 use crate::ledger::{Ledger, LedgerError};
 use crate::metrics;
@@ -96,8 +96,11 @@ impl Pipeline {
         while !self.wiring.stop.is_set() {
             let begun = Instant::now();
             let Err(lost) = self.session().await else { break };
-            if let Lost::Ledger(error @ (LedgerError::Stopped | LedgerError::Write(_))) = lost {
-                return Err(error);
+            if let Lost::Ledger(error) = &lost
+                && error.ends_the_ledger()
+            {
+                self.ended(DestinationState::Stopped, &lost);
+                return Err(error.clone());
             }
             if begun.elapsed() > self.wiring.settings.retry_max {
                 reopen.reset();
@@ -189,9 +192,13 @@ impl Pipeline {
         let turn = lane.turn(session, late, &numbers).await?;
         if turn.confirmed == 0 && (turn.faulted || standing.is_full()) {
             self.removals_wait = Some(Instant::now() + self.removals_backoff.delay());
+            if turn.faulted {
+                self.lane_failed(LaneName::Removals, REMOVALS_FAIL.to_owned(), "destination");
+            }
         } else if turn.confirmed > 0 {
             self.removals_backoff.reset();
             self.removals_wait = None;
+            standing.lane_worked(LaneName::Removals);
             // What was planned before these were removed is planned anew; what was held for them
             // may go.
             let removed = self.objects_of(&numbers)?;
@@ -223,7 +230,10 @@ impl Pipeline {
         let bytes = self.wiring.settings.max_bytes.min(session.capabilities.max_batch_bytes).max(1);
         let batch = match self.wiring.feed.next(&session.applied, records, bytes) {
             Ok(Some(batch)) => batch,
-            Ok(None) => return Ok(false),
+            Ok(None) => {
+                self.wiring.standing.lane_worked(LaneName::Changes);
+                return Ok(false);
+            }
             Err(fault) => {
                 self.changes_failed(fault.to_string(), "operator");
                 return Ok(false);
@@ -236,6 +246,7 @@ impl Pipeline {
                 session.wrote(0);
                 self.wiring.feed.pass(&batch);
                 self.changes_backoff.reset();
+                self.wiring.standing.lane_worked(LaneName::Changes);
                 metrics::sent(&self.wiring.settings.name, sent as u64);
                 Ok(true)
             }
@@ -272,6 +283,7 @@ impl Pipeline {
             (Owed::HeldOrOf(removed), Some(object)) => removed.contains(&object),
         };
         let positions: Vec<_> = session.owed.iter().copied().filter(wanted).collect();
+        let mut failed = None;
         for position in positions {
             match self.wiring.feed.owed(position) {
                 Ok(Some(batch)) => {
@@ -279,7 +291,11 @@ impl Pipeline {
                     session.owed.remove(&position);
                     match self.lane().apply(session, late, &batch).await? {
                         Applied::All { .. } => {}
-                        Applied::Again(_) | Applied::Full => {
+                        Applied::Again(fault) => {
+                            session.owed.insert(position);
+                            failed = Some((fault.to_string(), fault.owner.word()));
+                        }
+                        Applied::Full => {
                             session.owed.insert(position);
                         }
                     }
@@ -289,8 +305,12 @@ impl Pipeline {
                     session.wrote(0);
                 }
                 Ok(None) => {}
-                Err(error) => self.changes_failed(error.to_string(), "operator"),
+                Err(error) => failed = Some((error.to_string(), "operator")),
             }
+        }
+        match failed {
+            Some((message, owner)) => self.lane_failed(LaneName::Owed, message, owner),
+            None => standing.lane_worked(LaneName::Owed),
         }
         Ok(())
     }
@@ -307,7 +327,6 @@ impl Pipeline {
         let records = session.changes_since_commit();
         let took = session.commit(&self.wiring.ledger, &self.wiring.standing).await?;
         metrics::committed(&self.wiring.settings.name, took);
-        self.wiring.standing.worked();
         self.adapt(records, took);
         Ok(())
     }
@@ -332,20 +351,25 @@ impl Pipeline {
 
     fn changes_failed(&mut self, message: String, owner: &'static str) {
         self.changes_wait = Some(Instant::now() + self.changes_backoff.delay());
+        self.lane_failed(LaneName::Changes, message, owner);
+    }
+
+    fn lane_failed(&self, lane: LaneName, message: String, owner: &'static str) {
         let at_ms = self.wiring.clock.now_ms();
-        self.wiring.standing.note_error(LastError { message, owner, at_ms });
+        self.wiring.standing.lane_failed(lane, LastError { message, owner, at_ms });
     }
 
     fn failed(&self, lost: &Lost) {
-        let owner = match lost {
-            Lost::Fault(fault) => fault.owner.word(),
-            Lost::Ledger(_) => "operator",
-        };
+        let owner = owner_of(lost);
         let name = &self.wiring.settings.name;
         tracing::error!(destination = %name, owner, error = %lost, "the destination failed");
+        self.ended(DestinationState::Failed, lost);
+    }
+
+    fn ended(&self, state: DestinationState, lost: &Lost) {
         let at_ms = self.wiring.clock.now_ms();
-        let error = LastError { message: lost.to_string(), owner, at_ms };
-        self.wiring.standing.failed(DestinationState::Failed, error);
+        let error = LastError { message: lost.to_string(), owner: owner_of(lost), at_ms };
+        self.wiring.standing.failed(state, error);
     }
 
     /// Sleeps until the ledger shows something new, or the next thing is due.
@@ -380,6 +404,13 @@ impl Pipeline {
     }
 }
 
+fn owner_of(lost: &Lost) -> &'static str {
+    match lost {
+        Lost::Fault(fault) => fault.owner.word(),
+        Lost::Ledger(_) => "operator",
+    }
+}
+
 /// Which owed positions are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owed<'a> {
@@ -389,6 +420,10 @@ enum Owed<'a> {
     /// are parked, if their object was removed: that settles them.
     HeldOrOf(&'a [ObjectId]),
 }
+
+/// Each removal tells its own error.
+const REMOVALS_FAIL: &str = "no removal of the last attempt was confirmed; each of them says why: see the deletions that wait \
+     for this destination";
 
 /// How often positions that are held back are looked at again.
 const OWED_EVERY: Duration = Duration::from_secs(1);

@@ -373,6 +373,7 @@ fn adds_up(worker: &Worker, lines: u64, expected: &dyn Fn(&str) -> u64) {
         sum += count;
     }
     assert_eq!(sum, lines, "the classes add up to what was read");
+    assert_eq!(worker.json("/v1/status")["records_read"], lines);
 }
 
 /// The same without a kill: every verdict's count is the reference's.

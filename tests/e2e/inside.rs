@@ -229,6 +229,7 @@ fn plan(dir: &TempDir, places: Vec<Place>) -> WorkerPlan {
             dir: dir.path().join("ledger"),
             cache_bytes: 8 << 20,
             checkpoint_objects: 10_000,
+            journal_whole_bytes: 64 << 20,
         },
         rules,
         window_bytes: 8 << 20,

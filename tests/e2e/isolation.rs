@@ -478,3 +478,80 @@ fn an_acknowledgement_opens_the_gate_only_where_it_was_asked_for_and_says_unprov
     assert_eq!(inside.blockers("docs", "d3"), ["strict"]);
     inside.stop();
 }
+
+/// A control record that is ours and names no fact says nothing about the ledger.
+#[test]
+fn one_whose_control_record_is_damaged_stops_nobody_else() {
+    let damaged = Place::wrapped("c", |inner| {
+        let finds = |there: Option<cenotaph_core::Control>| {
+            there.map(|it| cenotaph_core::Control { fact_hash: "gone".into(), ..it })
+        };
+        Box::new(Odd { finds, ..Odd::new(inner) })
+    });
+    let inside = Inside::start(vec![Place::new("a"), Place::new("b"), Place::new("c")]);
+    docs(&inside, 0..5);
+    inside.caught_up(&["a", "b", "c"]);
+    let inside = inside.restart(vec![Place::new("a"), Place::new("b"), damaged]);
+    inside.record(&delete("T1", "docs", "d3", 2));
+    docs(&inside, 5..10);
+    others_go_on(&inside);
+    inside.until("what is wrong to be told", || {
+        let standing = inside.standing("c");
+        standing.last_error.is_some_and(|error| error.message.contains("names no fact"))
+    });
+    assert_eq!(inside.blockers("docs", "d3"), ["c"]);
+    assert!(inside.running().ledger.failure().is_none());
+    inside.stop();
+}
+
+/// What one lane does well says nothing about another.
+#[test]
+fn a_lane_that_fails_shows_until_that_very_lane_has_worked() {
+    let faults = Faults::default();
+    faults.always(Call::Apply, Mode::Fail(retriable()));
+    let inside = Inside::start(vec![Place::new("a"), faulty("c", &faults)]);
+    docs(&inside, 0..5);
+    inside.until("it to fail", || inside.standing("c").failing.iter().any(|it| it.attempts > 3));
+    // Removals go on, and commit each time.
+    for number in 0..20 {
+        inside.record(&delete("T1", "docs", &format!("x{number}"), 2));
+    }
+    inside.until("the removals to be confirmed", || inside.gate("docs", "x19") == "open");
+    let standing = inside.standing("c");
+    assert_eq!(standing.state.word(), "FAILED", "never running while a part of it has failed");
+    assert_eq!(standing.failing.len(), 1);
+    assert_eq!(standing.failing[0].lane.word(), "changes");
+    let error = standing.last_error.expect("what is wrong is told");
+    assert!(error.message.contains("it is busy"), "{}", error.message);
+    assert_eq!(inside.standing("a").state.word(), "RUNNING");
+    docs(&inside, 30..31);
+    faults.clear();
+    inside.until("it to run", || inside.standing("c").state.word() == "RUNNING");
+    inside.caught_up(&["a", "c"]);
+    assert!(inside.standing("c").last_error.is_none());
+    inside.stop();
+}
+
+/// What is held back has a lane of its own, however well new changes go.
+#[test]
+fn what_is_held_back_and_fails_shows_beside_changes_that_go_on() {
+    let faults = Faults::default();
+    faults.always(Call::Verify, Mode::Fail(retriable()));
+    let inside = Inside::start(vec![Place::new("a"), faulty("c", &faults)]);
+    inside.record(&delete("T1", "rows", "R1", 1));
+    inside.record(&upsert("T1", "rows", "R1", 2));
+    inside.until("it to be held back", || inside.owed("c") == 1);
+    inside.until("the removals to fail", || {
+        let failing = inside.standing("c").failing;
+        failing.iter().any(|it| it.lane.word() == "removals" && it.attempts >= 3)
+    });
+    assert_eq!(inside.standing("c").state.word(), "FAILED");
+    docs(&inside, 0..5);
+    inside.until("the changes to go on", || inside.store("c").len() == 5);
+    assert_eq!(inside.standing("c").state.word(), "FAILED", "the removals have not worked");
+    faults.clear();
+    inside.until("it to run", || inside.standing("c").state.word() == "RUNNING");
+    inside.caught_up(&["c"]);
+    inside.until("what was held back to be there", || inside.owed("c") == 0);
+    inside.stop();
+}

@@ -11,23 +11,25 @@ use cenotaph_core::{Control, EvidenceLevel};
 /// Done before each `apply`.
 type Before = Arc<dyn Fn(&[Upsert]) + Send + Sync>;
 
-/// A connector that says other things of itself, or does something before it applies.
+/// A connector that says other things of itself, does something before it
+/// applies, or finds another control record than it holds.
 pub struct Odd {
     pub inner: Box<dyn Connector>,
     pub says: fn(Capabilities) -> Capabilities,
     pub before_apply: Before,
+    pub finds: fn(Option<Control>) -> Option<Control>,
 }
 
 impl Odd {
     pub fn new(inner: Box<dyn Connector>) -> Odd {
-        Odd { inner, says: |usual| usual, before_apply: Arc::new(|_| ()) }
+        Odd { inner, says: |usual| usual, before_apply: Arc::new(|_| ()), finds: |there| there }
     }
 }
 
 #[async_trait]
 impl Connector for Odd {
     async fn open(&mut self) -> Result<Option<Control>, Fault> {
-        self.inner.open().await
+        self.inner.open().await.map(self.finds)
     }
 
     fn capabilities(&self) -> Capabilities {

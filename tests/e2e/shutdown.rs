@@ -218,6 +218,78 @@ fn a_destination_without_its_file_is_unassigned_and_keeps_its_gates_closed() {
     worker.stop_cleanly();
 }
 
+/// A destination whose file leaves out what it is attached to: nobody works for it.
+#[test]
+fn a_destination_whose_file_leaves_out_a_collection_is_unassigned() {
+    let site = Site::new(&format!("{TABLES}[collections.rows]\n[collections.more]\n"));
+    site.memory("cache", &["docs", "rows"]);
+    site.record(&upsert("T1", "docs", "D1", 1));
+    site.record(&upsert("T1", "rows", "R1", 1));
+    let worker = site.start();
+    worker.caught_up();
+    let cursors = worker.destination("cache")["cursors"].clone();
+    worker.stop_cleanly();
+
+    site.memory("cache", &["docs", "more"]);
+    for record in [upsert("T1", "rows", "R2", 1), delete("T1", "rows", "R1", 2), barrier("job")] {
+        site.record(&record);
+    }
+    let worker = site.start_unready();
+    worker.ingested();
+    let view = worker.destination("cache");
+    assert_eq!(view["state"], "UNASSIGNED");
+    assert_eq!(view["collections"], json!(["docs", "rows"]), "attached to nothing more");
+    let error = view["last_error"]["message"].as_str().unwrap();
+    assert!(error.contains("does not name rows") && error.contains("cache.toml"), "{error}");
+    for path in ["/v1/tombstones/T1/rows/R1?event_id=del-T1-rows-R1-2", "/v1/barriers/job"] {
+        let blocker = worker.json(path)["blockers"][0].clone();
+        assert!(blocker["reason"].as_str().unwrap().contains("unassigned"), "{blocker}");
+        assert!(blocker["last_error"].as_str().unwrap().contains("name every"), "{blocker}");
+        assert_eq!(blocker["owner"], "cache-team@example.org");
+    }
+    assert_eq!(worker.get("/readyz").status, 503, "loudly");
+    let summary = worker.json("/v1/status")["summary"].as_str().unwrap().to_owned();
+    assert!(summary.contains("cache is UNASSIGNED"), "{summary}");
+    assert_eq!(worker.metric("cenotaph_deletions_pending{destination=\"cache\"}"), 1.0);
+    assert_eq!(worker.destination("cache")["cursors"], cursors, "it passes nothing");
+    worker.stop_cleanly();
+    let held = held::versions_in_snapshot(&site.destination_dir("cache"));
+    assert_eq!(held.keys().collect::<Vec<_>>(), ["T1/docs/D1", "T1/rows/R1"]);
+
+    site.memory("cache", &["docs", "rows"]);
+    let worker = site.start();
+    worker.gate_open("T1", "rows", "R1");
+    worker.caught_up();
+    worker.stop_cleanly();
+    let held = held::versions_in_snapshot(&site.destination_dir("cache"));
+    assert_eq!(held.keys().collect::<Vec<_>>(), ["T1/docs/D1", "T1/rows/R2"]);
+}
+
+/// One that takes another collection from now on gets what came before, and keeps what it has.
+#[test]
+fn a_collection_attached_later_is_filled_from_the_beginning_of_the_log() {
+    let site = Site::new(&format!("{TABLES}[collections.rows]\n"));
+    site.memory("cache", &["docs"]);
+    let before = [
+        upsert("T1", "docs", "D1", 1),
+        upsert("T1", "rows", "R1", 1),
+        upsert("T1", "rows", "R2", 1),
+        delete("T1", "rows", "R2", 2),
+        upsert("T1", "docs", "D1", 2),
+    ];
+    before.iter().for_each(|record| site.record(record));
+    let worker = site.start();
+    worker.caught_up();
+    worker.stop_cleanly();
+    site.memory("cache", &["docs", "rows"]);
+    let worker = site.start();
+    worker.caught_up();
+    worker.stop_cleanly();
+    let held = held::versions_in_snapshot(&site.destination_dir("cache"));
+    let held: Vec<_> = held.iter().map(|(id, version)| (id.as_str(), *version)).collect();
+    assert_eq!(held, [("T1/docs/D1", 2), ("T1/rows/R1", 1)]);
+}
+
 /// A destination that is attached later gets what was there, and is owed what was deleted.
 #[test]
 fn one_attached_later_is_filled_and_proves_the_earlier_deletions() {

@@ -54,10 +54,6 @@ impl Worker {
         self.child.id()
     }
 
-    pub fn is_running(&mut self) -> bool {
-        self.child.try_wait().unwrap().is_none()
-    }
-
     /// Everything that it wrote to its log.
     pub fn said(&self) -> String {
         self.said.lock().unwrap().clone()

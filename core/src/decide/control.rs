@@ -11,6 +11,8 @@ pub struct Expected<'a> {
     pub destination: &'a str,
     /// Epoch and number of the last commit that was noted; none before the first.
     pub noted: Option<(u64, u64)>,
+    /// The highest epoch that this ledger has opened it under.
+    pub opened: u64,
     /// Whether this ledger's chain has a fact of the found record's number with its hash. Only
     /// looked at where a record was found.
     pub knows_fact: bool,
@@ -38,7 +40,8 @@ pub enum ControlState {
     Missing,
     /// It belongs to another ledger, or to another destination of this one.
     Foreign,
-    /// It was written after a fact that our journal lacks: the ledger itself went back in time.
+    /// It was written after a fact, an epoch or a commit that our journal lacks: the ledger itself
+    /// went back in time.
     LedgerWentBack,
 }
 
@@ -55,13 +58,26 @@ pub fn judge_control(found: Option<&Control>, expected: &Expected<'_>) -> Contro
         return ControlState::Foreign;
     }
     // Before its age: facts are kept for ever, so even an old record of ours names one we know.
-    if !expected.knows_fact {
+    let stamp = found.stamp();
+    if !expected.knows_fact || lacks(expected, stamp) {
         return ControlState::LedgerWentBack;
     }
-    let stamp = found.stamp();
     match expected.noted {
         Some(noted) if stamp == noted => ControlState::Current,
         Some(noted) if stamp < noted => ControlState::Older { found: stamp },
         _ => ControlState::Ahead { found: stamp },
     }
+}
+
+/// Whether a record tells of an epoch or a commit that this ledger must have noted and has not. An
+/// epoch is noted before it is written anywhere, and each commit before the next one is written: only
+/// one commit can be there that is not noted.
+fn lacks(expected: &Expected<'_>, (epoch, commit): (u64, u64)) -> bool {
+    let next = match expected.noted {
+        Some((noted, last)) if noted == epoch => last + 1,
+        // The first commit of an epoch; one below the last that was noted is older, whatever it says.
+        Some((noted, _)) if noted > epoch => return false,
+        _ => 0,
+    };
+    epoch > expected.opened || commit > next
 }

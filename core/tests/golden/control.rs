@@ -11,6 +11,12 @@ pub fn decide(left: &str) -> Result<String, String> {
     let [found, noted] = columns[..] else {
         return Err("needs found | noted".into());
     };
+    let (noted, opened) = match noted.split_once(" opened ") {
+        Some((noted, opened)) => {
+            (noted, Some(opened.parse().map_err(|_| "opened needs a number")?))
+        }
+        None => (noted, None),
+    };
     let noted = match noted.strip_prefix("noted ") {
         Some("none") => None,
         Some(text) => Some(stamp(text)?),
@@ -25,7 +31,9 @@ pub fn decide(left: &str) -> Result<String, String> {
         }
         text => Some(control(text, &mut knows_fact)?),
     };
-    let expected = Expected { ledger: "ours", destination: "qdrant", noted, knows_fact };
+    let found_epoch = found.as_ref().map_or(0, |found| found.epoch);
+    let opened = opened.unwrap_or(found_epoch.max(noted.map_or(0, |noted| noted.0)));
+    let expected = Expected { ledger: "ours", destination: "qdrant", noted, opened, knows_fact };
     let shown = |(epoch, commit): (u64, u64)| format!("{epoch}.{commit}");
     Ok(match judge_control(found.as_ref(), &expected) {
         ControlState::Fresh => "fresh".into(),

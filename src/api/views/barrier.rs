@@ -1,6 +1,6 @@
 //! A named barrier.
 
-use super::{cursors, seconds, time};
+use super::{cursors, seconds, time, unassigned};
 use crate::api::types::{BarrierView, BlockerView, ScopeView};
 use crate::clock::Clock;
 use crate::ledger::state::BarrierBook;
@@ -75,6 +75,11 @@ fn blocker(
             position.partition, position.offset
         ),
         BarrierBlock::Pending(number) => format!("tombstone {number} is unconfirmed"),
+    };
+    let state = snapshot.as_ref().map(|snapshot| snapshot.state);
+    let reason = match unassigned(state).filter(|_| destination.is_some()) {
+        Some(why) => format!("{why}; {reason}"),
+        None => reason,
     };
     BlockerView {
         destination,

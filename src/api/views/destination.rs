@@ -5,11 +5,11 @@ use std::time::Duration;
 use cenotaph_core::TombstoneNo;
 
 use super::{cursors, position, seconds, time};
-use crate::api::types::{DestinationErrorView, DestinationView, ParkedView};
+use crate::api::types::{DestinationErrorView, DestinationView, FailingView, ParkedView};
 use crate::clock::Clock;
 use crate::ledger::Committed;
 use crate::ledger::state::DestinationBook;
-use crate::pipeline::standing::Snapshot;
+use crate::pipeline::standing::{Failing, LastError, Snapshot};
 use crate::supervisor::Running;
 
 /// A call that is under way for longer is shown.
@@ -59,7 +59,8 @@ fn view(running: &Running, committed: &Committed, book: &DestinationBook) -> Des
         oldest_pending_age_seconds: oldest,
         owed: book.owed.len() as u64,
         parked: snapshot.as_ref().map(parked).unwrap_or_default(),
-        last_error: snapshot.as_ref().and_then(error),
+        last_error: snapshot.as_ref().and_then(|it| it.last_error.as_ref()).map(error),
+        failing: snapshot.as_ref().map(failing).unwrap_or_default(),
         in_call: snapshot.and_then(|snapshot| snapshot.in_call).and_then(|(call, since)| {
             (since > LONG_CALL).then(|| format!("{call}, for {} s", since.as_secs()))
         }),
@@ -78,10 +79,19 @@ fn parked(snapshot: &Snapshot) -> Vec<ParkedView> {
         .collect()
 }
 
-fn error(snapshot: &Snapshot) -> Option<DestinationErrorView> {
-    snapshot.last_error.as_ref().map(|error| DestinationErrorView {
+fn failing(snapshot: &Snapshot) -> Vec<FailingView> {
+    let view = |failing: &Failing| FailingView {
+        lane: failing.lane.word().to_owned(),
+        attempts: failing.attempts,
+        error: error(&failing.error),
+    };
+    snapshot.failing.iter().map(view).collect()
+}
+
+fn error(error: &LastError) -> DestinationErrorView {
+    DestinationErrorView {
         message: error.message.clone(),
         owner: error.owner.to_owned(),
         at: time(error.at_ms),
-    })
+    }
 }

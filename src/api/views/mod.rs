@@ -12,6 +12,8 @@ pub use tombstone::{Asked, Filter, object, pending};
 
 use cenotaph_core::{Cursor, Cursors, Position};
 
+use crate::pipeline::standing::DestinationState;
+
 use super::types::{CursorView, PositionView};
 
 /// A moment, as RFC 3339.
@@ -31,6 +33,17 @@ fn cursor(cursor: Cursor) -> CursorView {
 
 fn cursors(cursors: &Cursors) -> std::collections::BTreeMap<u32, CursorView> {
     cursors.iter().map(|(partition, at)| (*partition, cursor(*at))).collect()
+}
+
+/// Why nobody works for a destination; none if somebody does.
+fn unassigned(state: Option<DestinationState>) -> Option<&'static str> {
+    match state {
+        None => Some("unassigned: no configuration names this destination"),
+        Some(DestinationState::Unassigned) => {
+            Some("unassigned: its file does not name every collection that it is attached to")
+        }
+        Some(_) => None,
+    }
 }
 
 fn seconds(ms: i64) -> f64 {

@@ -43,6 +43,7 @@ pub fn status(running: &Running) -> StatusView {
         closed_gates,
         held_barriers: held,
         quarantined,
+        records_read: counts.read,
         records,
     }
 }

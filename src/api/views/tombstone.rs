@@ -5,7 +5,7 @@ use cenotaph_core::{
     Version,
 };
 
-use super::{position, seconds, time};
+use super::{position, seconds, time, unassigned};
 use crate::api::types::{
     BlockerView, ControlView, DestinationTombstoneView, EvidenceView, Page, TombstoneView,
 };
@@ -124,7 +124,7 @@ fn find(
     if let Some(number) = by_version {
         return Ok(Meant::Tombstone(number, "tombstone"));
     }
-    let requests = committed.requests(&asked.hash)?;
+    let requests = committed.requests(&asked.hash, Clock.now_ms())?;
     let recorded = requests.iter().find(|request| Some(request.event) == asked.event);
     Ok(match recorded.map(|request| (request.outcome, request.tombstone)) {
         Some((RequestOutcome::Satisfied, Some(number))) => Meant::Tombstone(number, "satisfied"),
@@ -252,10 +252,16 @@ fn blocker(running: &Running, book: &DestinationBook, named: &NamedTombstone) ->
     let known = running.destinations.get(&book.name);
     let attempt = known.and_then(|known| known.standing.attempt(named.tombstone.number.0));
     let snapshot = known.map(|known| known.standing.snapshot());
-    let reason = match &snapshot {
-        None => "unassigned: no configuration names this destination".to_owned(),
-        Some(snapshot) => format!("unconfirmed; the destination is {}", snapshot.state.word()),
-    };
+    let state = snapshot.as_ref().map(|snapshot| snapshot.state);
+    let reason = unassigned(state).map_or_else(
+        || {
+            format!(
+                "unconfirmed; the destination is {}",
+                state.map_or("UNASSIGNED", |it| it.word())
+            )
+        },
+        str::to_owned,
+    );
     let own_error = attempt.as_ref().and_then(|attempt| attempt.last_error.clone());
     let last_error = own_error
         .or_else(|| snapshot.and_then(|snapshot| snapshot.last_error.map(|error| error.message)));

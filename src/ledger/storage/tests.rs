@@ -1,40 +1,42 @@
 use std::collections::BTreeMap;
 use std::fs;
+use std::time::Duration;
 
 use cenotaph_core::{
     AcceptedNote, ConfirmedFact, Covers, DestinationNo, Entry, EntryFlags, EventHash, Evidence,
     EvidenceLevel, Fact, Fingerprint, Generation, KeyHash, NameHash, Note, NumberRange, ObjectId,
-    Position, State, Tombstone, TombstoneNo, Version,
+    Position, RequestNote, RequestOutcome, State, Tombstone, TombstoneNo, Version,
 };
 use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::ledger::segment;
 
 /// What was appended, and what it adds up to.
 #[derive(Default)]
-struct Model {
+pub(super) struct Model {
     objects: BTreeMap<(ObjectId, Generation), (Entry, u32)>,
     tombstones: BTreeMap<u64, String>,
-    looks: u64,
+    pub(super) looks: u64,
 }
 
 /// A ledger folder with the model of what is in it.
-struct Bench {
-    dir: TempDir,
-    model: Model,
-    options: Options,
+pub(super) struct Bench {
+    pub(super) dir: TempDir,
+    pub(super) model: Model,
+    pub(super) options: Options,
 }
 
-struct Open {
-    storage: Storage,
-    tables: Tables,
+pub(super) struct Open {
+    pub(super) storage: Storage,
+    pub(super) tables: Tables,
     state: Vec<(String, Vec<u8>)>,
-    report: OpenReport,
+    pub(super) report: OpenReport,
 }
 
 impl Bench {
-    fn new() -> Bench {
+    pub(super) fn new() -> Bench {
         let dir = tempfile::tempdir().unwrap();
         let options = Options {
             table_objects: 100,
@@ -45,7 +47,7 @@ impl Bench {
         Bench { dir, model: Model::default(), options }
     }
 
-    fn open(&self) -> Result<Open, OpenError> {
+    pub(super) fn open(&self) -> Result<Open, OpenError> {
         let opened = Storage::open(self.dir.path(), self.options.clone())?;
         let Opened { storage, mut tables, state, view_mark, report } = opened;
         let reader = storage.reader();
@@ -58,7 +60,7 @@ impl Bench {
         Ok(Open { storage, tables, state, report })
     }
 
-    fn append(&mut self, open: &mut Open, records: Vec<Record>) {
+    pub(super) fn append(&mut self, open: &mut Open, records: Vec<Record>) {
         open.storage.append(&records).unwrap();
         let reader = open.storage.reader();
         for record in &records {
@@ -67,7 +69,7 @@ impl Bench {
         }
     }
 
-    fn check(&self, open: &Open) {
+    pub(super) fn check(&self, open: &Open) {
         let reader = open.storage.reader();
         for ((object, generation), (entry, floor)) in &self.model.objects {
             let rows = reader.object(object, &open.tables).unwrap().expect("the object is there");
@@ -88,7 +90,7 @@ impl Bench {
         assert_eq!(reader.object(&absent, &open.tables).unwrap(), None);
     }
 
-    fn segments(&self) -> Vec<PathBuf> {
+    pub(super) fn segments(&self) -> Vec<PathBuf> {
         segment::list(&self.dir.path().join("journal")).unwrap()
     }
 }
@@ -114,7 +116,7 @@ impl Model {
     }
 }
 
-fn checkpoint(open: &mut Open) -> Result<(), CheckpointError> {
+pub(super) fn checkpoint(open: &mut Open) -> Result<(), CheckpointError> {
     let state = vec![("books".to_owned(), vec![9; 100_000])];
     open.storage.begin_checkpoint(&mut open.tables, state)?;
     while !matches!(open.storage.poll_checkpoint(&mut open.tables)?, Checkpointing::Finished(_)) {
@@ -123,7 +125,7 @@ fn checkpoint(open: &mut Open) -> Result<(), CheckpointError> {
     Ok(())
 }
 
-fn id(number: u32) -> ObjectId {
+pub(super) fn id(number: u32) -> ObjectId {
     ObjectId(*blake3::hash(&number.to_le_bytes()).as_bytes())
 }
 
@@ -131,7 +133,7 @@ fn name(object: &ObjectId) -> String {
     format!("object {object}")
 }
 
-fn accepted(number: u32, generation: u32, version: u64, floor: u32) -> Record {
+pub(super) fn accepted(number: u32, generation: u32, version: u64, floor: u32) -> Record {
     let object = id(number);
     let entry = Entry {
         state: if version.is_multiple_of(3) { State::Removed } else { State::Live },
@@ -195,7 +197,7 @@ fn confirmed(look: u64) -> Record {
 }
 
 /// A few hundred records of every kind, in frames of several.
-fn fill(bench: &mut Bench, open: &mut Open, from: u32) {
+pub(super) fn fill(bench: &mut Bench, open: &mut Open, from: u32) {
     for frame in 0..20_u32 {
         let base = from + frame * 10;
         let mut records: Vec<Record> =
@@ -387,6 +389,47 @@ fn rewritten_segments_keep_their_facts_and_the_chain() {
         assert!(!open.storage.knows_fact(number, &FactHash([1; 32])).unwrap());
         assert!(!open.storage.knows_fact(number - 1, &hash).unwrap());
     }
+}
+
+/// Oldest first, in memory as on disk.
+#[test]
+fn deletion_requests_of_a_key_are_bounded_between_checkpoints_too() {
+    let mut bench = Bench::new();
+    let mut open = bench.open().unwrap();
+    let key = KeyHash { object: id(1), generation: Generation(1) };
+    let requested = |number: u16| {
+        let mut event = [0; 16];
+        event[..2].copy_from_slice(&number.to_le_bytes());
+        Record::Note(Note::Requested(RequestNote {
+            key,
+            event: EventHash(event),
+            fingerprint: Fingerprint([1; 16]),
+            outcome: RequestOutcome::Satisfied,
+            tombstone: None,
+            at_ms: i64::from(number),
+        }))
+    };
+    let last = |open: &Open, count: usize, last: i64| {
+        let found = open.storage.reader().requests(&key, &open.tables, 0).unwrap();
+        assert_eq!(found.len(), count);
+        assert!(found.is_sorted_by_key(|request| request.at_ms), "oldest first");
+        assert_eq!(found.last().map(|request| request.at_ms), Some(last));
+    };
+    bench.append(&mut open, (0..400).map(requested).collect());
+    assert_eq!(open.tables.active.requests[&key].len(), 256);
+    last(&open, 256, 399);
+    checkpoint(&mut open).unwrap();
+    last(&open, 256, 399);
+    bench.append(&mut open, (400..500).map(requested).collect());
+    last(&open, 256, 499);
+    drop(open);
+    bench.options.requests_kept = RequestsKept::each_for(Duration::from_millis(9));
+    let mut open = bench.open().unwrap();
+    last(&open, 10, 499);
+    checkpoint(&mut open).unwrap();
+    drop(open);
+    bench.options.requests_kept = RequestsKept::default();
+    last(&bench.open().unwrap(), 10, 499);
 }
 
 #[test]
