@@ -152,6 +152,10 @@ impl Pipeline {
             if !session.owed.is_empty() && self.owed_due <= Instant::now() {
                 self.try_owed(&mut session, &mut late, Owed::HeldOrOf(&[])).await?;
             }
+            if session.owed.is_empty() {
+                // Nothing of that lane is left to fail.
+                self.wiring.standing.lane_worked(LaneName::Owed);
+            }
             self.commit_if_due(&mut session, changed).await?;
             if !removed && !changed {
                 self.wait(&session, &mut revision).await;

@@ -63,9 +63,11 @@ fn what_was_told_before_a_kill_holds_after_it() {
         }
         let worker = site.start_unready();
         promises.still_hold(&worker);
+        // Before anything is appended: all of it may be read before the next question is answered.
+        let begun = read_to(&worker.json("/v1/status"));
         let feeder = feed(site.log(), text(part), &mut draw);
         let watcher = Watcher::start(&worker, model.removals.clone(), draw.next());
-        wait_for_the_moment(&worker, text(part).len(), &mut draw);
+        wait_for_the_moment(&worker, begun, text(part).len(), &mut draw);
         let said = worker.kill();
         promises.add(watcher.end());
         feeder.join().unwrap();
@@ -92,16 +94,18 @@ fn what_was_told_before_a_kill_holds_after_it() {
 }
 
 /// Somewhere between reading, applying, removing and looking.
-fn wait_for_the_moment(worker: &Worker, part: usize, draw: &mut Draw) {
-    let read = |status: &Value| status["partitions"][0]["cursor"]["offset"].as_u64().unwrap_or(0);
-    let begun = read(&worker.json("/v1/status"));
+fn wait_for_the_moment(worker: &Worker, begun: u64, part: usize, draw: &mut Draw) {
     let until = begun + draw.below(part) as u64;
     worker.until("the moment of the kill", || {
         let status = worker.json("/v1/status");
         let all = status["partitions"][0]["cursor"] == status["partitions"][0]["end"];
-        (read(&status) >= until || (all && read(&status) > begun)).then_some(())
+        (read_to(&status) >= until || (all && read_to(&status) > begun)).then_some(())
     });
     std::thread::sleep(Duration::from_micros(draw.below(60_000) as u64));
+}
+
+fn read_to(status: &Value) -> u64 {
+    status["partitions"][0]["cursor"]["offset"].as_u64().unwrap_or(0)
 }
 
 /// Appends the text bit by bit, and seldom whole lines.
