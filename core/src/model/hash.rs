@@ -6,6 +6,8 @@
 
 mod fixed_bytes;
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 
 use super::{Change, Generation, Op};
@@ -157,20 +159,18 @@ pub struct Identified {
     pub ids: Ids,
 }
 
-/// Makes the hashes of one ledger. Remembers the last collection, because streams repeat it.
+/// The most collections that are remembered; all are forgotten when there is one more.
+const MAX_COLLECTIONS: usize = 4096;
+
+/// Makes the hashes of one ledger. Remembers collections and the last source, because streams repeat
+/// them.
 #[derive(Clone)]
 pub struct KeyHasher {
     key: HashKey,
-    last: Option<LastCollection>,
+    /// By what is hashed.
+    collections: HashMap<Box<[u8]>, CollectionId>,
     last_source: Option<(String, NameHash)>,
     scratch: Vec<u8>,
-}
-
-#[derive(Clone)]
-struct LastCollection {
-    tenant: String,
-    collection: String,
-    id: CollectionId,
 }
 
 // The scratch may hold a payload: nothing of it is for logs.
@@ -193,7 +193,8 @@ impl KeyHasher {
     /// A hasher under `key`.
     #[must_use]
     pub fn new(key: HashKey) -> KeyHasher {
-        KeyHasher { key, last: None, last_source: None, scratch: Vec::with_capacity(256) }
+        let scratch = Vec::with_capacity(256);
+        KeyHasher { key, collections: HashMap::new(), last_source: None, scratch }
     }
 
     /// All hashes of a change.
@@ -216,23 +217,26 @@ impl KeyHasher {
     /// An object.
     pub fn object(&mut self, tenant: &str, collection: &str, object: &str) -> ObjectId {
         let id = self.collection(tenant, collection);
-        ObjectId::new(id, ObjectHash(self.hash(Tag::Key, &[tenant, collection, object])))
+        // The collection is what the scratch begins with.
+        self.part(object);
+        ObjectId::new(id, ObjectHash(self.finish()))
     }
 
     /// A collection of a tenant.
+    // Leaves in the scratch what it hashes.
     pub fn collection(&mut self, tenant: &str, collection: &str) -> CollectionId {
-        if let Some(last) = &self.last
-            && last.collection == collection
-            && last.tenant == tenant
-        {
-            return last.id;
+        self.begin(Tag::Key, &[tenant, collection]);
+        if let Some(id) = self.collections.get(self.scratch.as_slice()) {
+            return *id;
         }
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.tenant(tenant).0);
         id[8..].copy_from_slice(&self.hash::<8>(Tag::Key, &[tenant, collection]));
         let id = CollectionId(id);
-        self.last =
-            Some(LastCollection { tenant: tenant.into(), collection: collection.into(), id });
+        if self.collections.len() >= MAX_COLLECTIONS {
+            self.collections.clear();
+        }
+        self.collections.insert(self.scratch.as_slice().into(), id);
         id
     }
 
@@ -287,11 +291,13 @@ impl KeyHasher {
     fn begin(&mut self, tag: Tag, parts: &[&str]) {
         self.scratch.clear();
         self.scratch.push(tag as u8);
-        for part in parts {
-            // A part is never longer than MAX_NAME_BYTES, so its length fits.
-            self.scratch.extend_from_slice(&(part.len() as u32).to_be_bytes());
-            self.scratch.extend_from_slice(part.as_bytes());
-        }
+        parts.iter().for_each(|part| self.part(part));
+    }
+
+    fn part(&mut self, part: &str) {
+        // A part is never longer than MAX_NAME_BYTES, so its length fits.
+        self.scratch.extend_from_slice(&(part.len() as u32).to_be_bytes());
+        self.scratch.extend_from_slice(part.as_bytes());
     }
 
     fn finish<const N: usize>(&self) -> [u8; N] {
