@@ -24,6 +24,7 @@ mod isolation;
 mod lines;
 mod model;
 mod odd;
+mod old_ledger;
 mod s1;
 mod shutdown;
 mod site;
