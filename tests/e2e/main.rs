@@ -24,6 +24,7 @@ mod isolation;
 mod lines;
 mod model;
 mod odd;
+mod owed;
 mod s1;
 mod shutdown;
 mod site;
