@@ -295,13 +295,16 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Commits once enough was applied, or nothing more is there to apply, or the oldest has waited
-    /// long enough.
+    /// Commits once enough was applied, or the oldest has waited long enough. A due removal does not
+    /// wait for this: it commits by itself.
     async fn commit_if_due(&mut self, session: &mut Session, more: bool) -> Result<(), Lost> {
-        let Some(waiting) = session.waiting() else { return Ok(()) };
         let full = session.changes_since_commit() >= self.commit_records;
-        let waited = waiting >= self.wiring.settings.max_wait;
-        if !full && (more || !waited) {
+        if full || !more {
+            session.tell_backlog(more);
+        }
+        let Some(waiting) = session.waiting() else { return Ok(()) };
+        let longest = if more { LONGEST_UNCOMMITTED } else { self.wiring.settings.max_wait };
+        if !full && waiting < longest {
             return Ok(());
         }
         let records = session.changes_since_commit();
@@ -312,14 +315,9 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Fewer records a commit where it took too long, more where there was room.
     fn adapt(&mut self, records: usize, took: Duration) {
-        let max = self.wiring.settings.max_commit;
-        if took > max {
-            self.commit_records = (self.commit_records * 3 / 4).max(SLICE_RECORDS);
-        } else if records >= self.commit_records && took < max / 2 {
-            self.commit_records = (self.commit_records * 3 / 2).min(MAX_COMMIT_RECORDS);
-        }
+        let max_commit = self.wiring.settings.max_commit;
+        self.commit_records = adapted(self.commit_records, records, took, max_commit);
     }
 
     fn lane(&self) -> Lane<'_> {
@@ -380,6 +378,20 @@ impl Pipeline {
     }
 }
 
+/// How many records the next commit may hold after one of `records` took this long: fewer where it
+/// took too long, more where a full one left room.
+fn adapted(limit: usize, records: usize, took: Duration, max_commit: Duration) -> usize {
+    if took > max_commit {
+        (limit * 3 / 4).max(SLICE_RECORDS)
+    } else if records >= limit && took < max_commit / 2 {
+        (limit * 2).min(MAX_COMMIT_RECORDS)
+    } else if records >= limit && took < max_commit * 3 / 4 {
+        (limit * 5 / 4).min(MAX_COMMIT_RECORDS)
+    } else {
+        limit
+    }
+}
+
 /// Which owed positions are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owed<'a> {
@@ -393,5 +405,10 @@ enum Owed<'a> {
 /// How often positions that are held back are looked at again.
 const OWED_EVERY: Duration = Duration::from_secs(1);
 
-/// The most changes of one commit.
+/// How long the oldest change waits for its commit at most while more are applied. A commit can be
+/// cheap however much came before it; what is not committed is not visible, and applied again after
+/// a crash.
+const LONGEST_UNCOMMITTED: Duration = Duration::from_secs(10);
+
+/// The most changes of one commit: what a connector may keep of each until then is bounded by it.
 const MAX_COMMIT_RECORDS: usize = 100_000;
