@@ -412,3 +412,24 @@ const LONGEST_UNCOMMITTED: Duration = Duration::from_secs(10);
 
 /// The most changes of one commit: what a connector may keep of each until then is bounded by it.
 const MAX_COMMIT_RECORDS: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_took_too_long_holds_less_and_a_full_one_that_left_room_holds_more() {
+        let max = Duration::from_millis(500);
+        let took = |ms, records| adapted(8_000, records, Duration::from_millis(ms), max);
+        assert_eq!(took(501, 100), 6_000);
+        assert_eq!(took(400, 8_000), 8_000);
+        assert_eq!(took(300, 8_000), 10_000);
+        assert_eq!(took(200, 8_000), 16_000);
+        assert_eq!(took(200, 7_999), 8_000, "it says nothing of larger ones");
+        assert_eq!(
+            adapted(MAX_COMMIT_RECORDS, MAX_COMMIT_RECORDS, max / 9, max),
+            MAX_COMMIT_RECORDS
+        );
+        assert_eq!(adapted(SLICE_RECORDS, 10, max * 9, max), SLICE_RECORDS);
+    }
+}

@@ -106,3 +106,52 @@ impl Document for Queued {
         self.document
     }
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn waiting(queue: &Queue) -> usize {
+        *queue.inner.waiting()
+    }
+
+    #[test]
+    fn documents_go_in_groups_and_give_their_room_back_when_they_are_taken() {
+        let queue = Queue::default();
+        let documents = (0..10).map(|_| (TantivyDocument::new(), GROUP_BYTES / 4));
+        let mut groups = Vec::new();
+        let sent = queue.send(documents, |group| {
+            groups.push(group);
+            Ok::<(), ()>(())
+        });
+        sent.unwrap();
+        assert_eq!(groups.iter().map(Vec::len).collect::<Vec<_>>(), [4, 4, 2]);
+        assert_eq!(waiting(&queue), 10 * (GROUP_BYTES / 4 + OVERHEAD_BYTES));
+        groups.pop();
+        assert_eq!(waiting(&queue), 8 * (GROUP_BYTES / 4 + OVERHEAD_BYTES));
+        groups.clear();
+        assert_eq!(waiting(&queue), 0);
+    }
+
+    #[test]
+    fn a_full_queue_lets_nothing_in_until_something_is_taken() {
+        let queue = Queue::default();
+        let first = queue.enter(MAX_BYTES);
+        let second = {
+            let queue = queue.clone();
+            std::thread::spawn(move || queue.enter(1))
+        };
+        assert_eq!(waiting(&queue), MAX_BYTES);
+        drop(first);
+        drop(second.join().unwrap());
+        assert_eq!(waiting(&queue), 0);
+    }
+
+    #[test]
+    fn what_is_larger_than_the_whole_queue_goes_alone() {
+        let queue = Queue::default();
+        drop(queue.enter(10 * MAX_BYTES));
+        assert_eq!(waiting(&queue), 0);
+    }
+}
