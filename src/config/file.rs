@@ -283,7 +283,7 @@ impl Default for BatchTable {
             max_records: 5_000,
             max_bytes: SizeText::mebibytes(8),
             max_wait: DurationText::millis(200),
-            max_commit: DurationText::millis(250),
+            max_commit: DurationText::millis(500),
         }
     }
 }

@@ -38,7 +38,9 @@ pub struct Lane<'a> {
 
 /// A batch with each change's plan.
 struct Planned {
-    upserts: Vec<(Position, ObjectId, Upsert)>,
+    upserts: Vec<Upsert>,
+    /// Where each upsert was read, and of which object it is.
+    places: Vec<(Position, ObjectId)>,
     hold: Vec<Position>,
 }
 
@@ -57,20 +59,19 @@ impl Lane<'_> {
         if session.owed.len() + planned.hold.len() > self.settings.owed_max {
             return Ok(Applied::Full);
         }
-        let upserts: Vec<Upsert> =
-            planned.upserts.iter().map(|(_, _, upsert)| upsert.clone()).collect();
+        let Planned { upserts, places, hold } = planned;
         let outcomes = self.send(session, &upserts).await;
         let mut again = None;
         let mut parked = Vec::new();
-        for ((position, object, _), outcome) in planned.upserts.iter().zip(outcomes) {
+        for ((position, object), outcome) in places.into_iter().zip(outcomes) {
             match outcome {
-                Ok(()) => self.took(session, *position),
+                Ok(()) => self.took(session, position),
                 Err(fault) if fault.class == Class::Terminal => {
-                    parked.push((*position, *object, fault));
+                    parked.push((position, object, fault));
                 }
                 Err(fault) => {
                     if fault.class == Class::Uncertain {
-                        late.unknown_outcome(*object);
+                        late.unknown_outcome(object);
                     }
                     again = Some(fault);
                 }
@@ -88,7 +89,7 @@ impl Lane<'_> {
         if let Some(fault) = again {
             return Ok(Applied::Again(fault));
         }
-        session.owed.extend(planned.hold);
+        session.owed.extend(hold);
         Ok(Applied::All { sent: upserts.len() })
     }
 
@@ -121,16 +122,13 @@ impl Lane<'_> {
         }
         let keys: Vec<(KeyHash, Version)> =
             apply.iter().map(|(held, version)| (held.identified.ids.key, *version)).collect();
-        let upserts = highest_only(&keys)
+        let place = |held: &Held| (held.identified.change.position, held.identified.ids.key.object);
+        let (places, upserts) = highest_only(&keys)
             .into_iter()
             .filter_map(|index| apply.get(index))
-            .filter_map(|(held, version)| Some((held, to_upsert(held, *version)?)))
-            .map(|(held, upsert)| {
-                let identified = &held.identified;
-                (identified.change.position, identified.ids.key.object, upsert)
-            })
-            .collect();
-        Ok(Planned { upserts, hold })
+            .filter_map(|(held, version)| Some((place(held), to_upsert(held, *version)?)))
+            .unzip();
+        Ok(Planned { upserts, places, hold })
     }
 
     fn plan_one(

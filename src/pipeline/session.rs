@@ -39,6 +39,8 @@ pub struct Session {
     changes_since_commit: usize,
     dirty: bool,
     dirty_since: Option<Instant>,
+    /// What the connector was told last.
+    behind: bool,
 }
 
 impl Session {
@@ -74,6 +76,7 @@ impl Session {
             number,
             control: opened.control.clone(),
             changes_since_commit: 0,
+            behind: false,
             dirty: false,
             dirty_since: None,
         };
@@ -111,6 +114,19 @@ impl Session {
     #[must_use]
     pub fn changes_since_commit(&self) -> usize {
         self.changes_since_commit
+    }
+
+    /// Tells the connector whether there is a backlog, if that is news. That there is none any more
+    /// is followed by a commit, for which it may have put off something.
+    pub fn tell_backlog(&mut self, behind: bool) {
+        if self.behind == behind {
+            return;
+        }
+        self.behind = behind;
+        self.connector.backlog(behind);
+        if !behind {
+            self.wrote(0);
+        }
     }
 
     /// How long the oldest of what was written has waited for its commit.

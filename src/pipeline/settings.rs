@@ -25,7 +25,8 @@ pub struct PipelineSettings {
     pub max_bytes: usize,
     /// The longest an applied change waits for its commit.
     pub max_wait: Duration,
-    /// The longest a commit should take: batches are cut to stay below it.
+    /// The longest a commit should take: while catching up, it holds as much as it can write in
+    /// this.
     pub max_commit: Duration,
     /// The first delay after a failure.
     pub retry_initial: Duration,

@@ -319,13 +319,16 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Commits once enough was applied, or nothing more is there to apply, or the oldest has waited
-    /// long enough.
+    /// Commits once enough was applied, or the oldest has waited long enough. A due removal does not
+    /// wait for this: it commits by itself.
     async fn commit_if_due(&mut self, session: &mut Session, more: bool) -> Result<(), Lost> {
-        let Some(waiting) = session.waiting() else { return Ok(()) };
         let full = session.changes_since_commit() >= self.commit_records;
-        let waited = waiting >= self.wiring.settings.max_wait;
-        if !full && (more || !waited) {
+        if full || !more {
+            session.tell_backlog(more);
+        }
+        let Some(waiting) = session.waiting() else { return Ok(()) };
+        let longest = if more { LONGEST_UNCOMMITTED } else { self.wiring.settings.max_wait };
+        if !full && waiting < longest {
             return Ok(());
         }
         let records = session.changes_since_commit();
@@ -335,14 +338,9 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Fewer records a commit where it took too long, more where there was room.
     fn adapt(&mut self, records: usize, took: Duration) {
-        let max = self.wiring.settings.max_commit;
-        if took > max {
-            self.commit_records = (self.commit_records * 3 / 4).max(SLICE_RECORDS);
-        } else if records >= self.commit_records && took < max / 2 {
-            self.commit_records = (self.commit_records * 3 / 2).min(MAX_COMMIT_RECORDS);
-        }
+        let max_commit = self.wiring.settings.max_commit;
+        self.commit_records = adapted(self.commit_records, records, took, max_commit);
     }
 
     fn lane(&self) -> Lane<'_> {
@@ -415,6 +413,20 @@ fn owner_of(lost: &Lost) -> &'static str {
     }
 }
 
+/// How many records the next commit may hold after one of `records` took this long: fewer where it
+/// took too long, more where a full one left room.
+fn adapted(limit: usize, records: usize, took: Duration, max_commit: Duration) -> usize {
+    if took > max_commit {
+        (limit * 3 / 4).max(SLICE_RECORDS)
+    } else if records >= limit && took < max_commit / 2 {
+        (limit * 2).min(MAX_COMMIT_RECORDS)
+    } else if records >= limit && took < max_commit * 3 / 4 {
+        (limit * 5 / 4).min(MAX_COMMIT_RECORDS)
+    } else {
+        limit
+    }
+}
+
 /// Which owed positions are read again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owed<'a> {
@@ -432,5 +444,31 @@ const REMOVALS_FAIL: &str = "no removal of the last attempt was confirmed; each 
 /// How often positions that are held back are looked at again.
 const OWED_EVERY: Duration = Duration::from_secs(1);
 
-/// The most changes of one commit.
+/// How long the oldest change waits for its commit at most while more are applied. A commit can be
+/// cheap however much came before it; what is not committed is not visible, and applied again after
+/// a crash.
+const LONGEST_UNCOMMITTED: Duration = Duration::from_secs(10);
+
+/// The most changes of one commit: what a connector may keep of each until then is bounded by it.
 const MAX_COMMIT_RECORDS: usize = 100_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_commit_that_took_too_long_holds_less_and_a_full_one_that_left_room_holds_more() {
+        let max = Duration::from_millis(500);
+        let took = |ms, records| adapted(8_000, records, Duration::from_millis(ms), max);
+        assert_eq!(took(501, 100), 6_000);
+        assert_eq!(took(400, 8_000), 8_000);
+        assert_eq!(took(300, 8_000), 10_000);
+        assert_eq!(took(200, 8_000), 16_000);
+        assert_eq!(took(200, 7_999), 8_000, "it says nothing of larger ones");
+        assert_eq!(
+            adapted(MAX_COMMIT_RECORDS, MAX_COMMIT_RECORDS, max / 9, max),
+            MAX_COMMIT_RECORDS
+        );
+        assert_eq!(adapted(SLICE_RECORDS, 10, max * 9, max), SLICE_RECORDS);
+    }
+}

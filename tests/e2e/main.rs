@@ -25,6 +25,7 @@ mod lines;
 mod model;
 mod odd;
 mod old_ledger;
+mod owed;
 mod s1;
 mod shutdown;
 mod site;

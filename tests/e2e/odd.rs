@@ -53,6 +53,10 @@ impl Connector for Odd {
         self.inner.commit(control, expected).await
     }
 
+    fn backlog(&mut self, behind: bool) {
+        self.inner.backlog(behind);
+    }
+
     async fn verify(&mut self, removals: &[Removal], level: EvidenceLevel) -> Result<Look, Fault> {
         self.inner.verify(removals, level).await
     }

@@ -100,6 +100,13 @@ pub trait Connector: Send {
         expected: Option<&Control>,
     ) -> Result<Commit, Fault>;
 
+    /// Tells whether a backlog of changes is being written: as many as a commit holds are sent, and
+    /// more are ready. Told when it changes, before the next commit; there always is one. Only a
+    /// hint: what costs time and makes nothing visible (merging, compacting) may be put off
+    /// meanwhile, within a bound of the connector's own. No promise here depends on it, and after
+    /// `open` there is no backlog.
+    fn backlog(&mut self, _behind: bool) {}
+
     /// Looks for each removal's object, by identity, in every copy it can enumerate. Called after
     /// `commit`; answers what is durable and visible. At `Purged` it also looks for bytes: an object
     /// that cannot be read, and whose bytes are still there, is `Unknown`; if nobody can tell whose

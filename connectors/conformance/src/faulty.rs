@@ -258,6 +258,10 @@ impl Connector for Faulty {
         turn.end(answer).await
     }
 
+    fn backlog(&mut self, behind: bool) {
+        self.inner.backlog(behind);
+    }
+
     async fn verify(&mut self, removals: &[Removal], level: EvidenceLevel) -> Result<Look, Fault> {
         let turn = self.faults.begin(Call::Verify).await;
         turn.refused()?;

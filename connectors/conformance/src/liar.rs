@@ -201,6 +201,10 @@ impl Connector for Liar {
         answer
     }
 
+    fn backlog(&mut self, behind: bool) {
+        self.inner.backlog(behind);
+    }
+
     async fn verify(&mut self, removals: &[Removal], level: EvidenceLevel) -> Result<Look, Fault> {
         if let Lie::FlapsBack(after) = self.lie {
             self.flap(removals, after).await;

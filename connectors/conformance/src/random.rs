@@ -19,6 +19,8 @@ enum Step {
     /// A number and what it covers; none for everything.
     Remove(Vec<(usize, Option<u64>)>),
     Commit,
+    /// A hint, after which everything is as before.
+    Backlog(bool),
     Restart,
 }
 
@@ -38,7 +40,7 @@ fn generate(seed: u64) -> Vec<Step> {
     let mut random = SplitMix(seed);
     let mut version = 0;
     let mut steps: Vec<Step> = (0..STEPS)
-        .map(|_| match random.below(8) {
+        .map(|_| match random.below(9) {
             0..=2 => Step::Apply(pick(&mut random, |random, key| {
                 // Mostly newer; at times the same version again. A caller never goes back.
                 version += random.below(2);
@@ -49,7 +51,8 @@ fn generate(seed: u64) -> Vec<Step> {
                 (key, covers.then(|| (version + 2).saturating_sub(random.below(6)).max(1)))
             })),
             5 | 6 => Step::Commit,
-            _ => Step::Restart,
+            7 => Step::Restart,
+            _ => Step::Backlog(random.below(2) == 0),
         })
         .collect();
     steps.push(Step::Commit);
@@ -102,6 +105,7 @@ fn play(harness: &dyn Harness, steps: &[Step]) -> Verdict {
                 committed = now.clone();
                 bench.expect(&keys, &committed)?;
             }
+            Step::Backlog(behind) => bench.call(async |it| it.backlog(*behind))?,
             Step::Restart if !harness.transactional() => {}
             Step::Restart => {
                 bench.reopen()?;

@@ -34,7 +34,7 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             heap_bytes: 64 << 20,
-            threads: 1,
+            threads: 2,
             max_segment_docs: 100_000,
             fields: BTreeMap::new(),
         }

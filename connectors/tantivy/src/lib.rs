@@ -14,6 +14,7 @@ mod faults;
 mod layout;
 mod merges;
 mod purge;
+mod queue;
 mod search;
 mod store;
 mod view;
@@ -28,7 +29,7 @@ pub use config::{FieldSettings, Kind, Settings};
 use document::document;
 use layout::Layout;
 pub use search::{Hit, search};
-use store::Store;
+use store::{Fresh, Store};
 use view::View;
 
 /// `connector = "tantivy"`.
@@ -86,8 +87,10 @@ impl Connector for TantivyConnector {
         let mut documents = Vec::with_capacity(upserts.len());
         let mut outcomes: Vec<Outcome> = Vec::with_capacity(upserts.len());
         for upsert in upserts {
-            let id = upsert.id();
-            outcomes.push(document(&self.layout, upsert, &id).map(|it| documents.push((id, it))));
+            let (id, payload_bytes) = (upsert.id(), upsert.payload.len());
+            outcomes.push(document(&self.layout, upsert, &id).map(|document| {
+                documents.push(Fresh { id, document, payload_bytes });
+            }));
         }
         if let Err(fault) = self.store().and_then(|store| store.put(documents)) {
             let good = outcomes.iter_mut().filter(|outcome| outcome.is_ok());
@@ -108,6 +111,12 @@ impl Connector for TantivyConnector {
         expected: Option<&Control>,
     ) -> Result<Commit, Fault> {
         self.store()?.commit(control, expected)
+    }
+
+    fn backlog(&mut self, behind: bool) {
+        if let Some(store) = &mut self.store {
+            store.merges.put_off(behind);
+        }
     }
 
     async fn verify(&mut self, removals: &[Removal], level: EvidenceLevel) -> Result<Look, Fault> {

@@ -11,17 +11,33 @@ const SMALL_DOCS: u32 = 1_000;
 /// A segment in which more than one document in this many is deleted is rewritten.
 const DELETED_ONE_IN: u32 = 2;
 
+/// So many segments may wait to be merged while merges are put off. Each makes every write and
+/// every look a little slower.
+const PUT_OFF_SEGMENTS: usize = 32;
+
 /// tantivy's own policy, with a bound on the size of what a merge makes: a purge rewrites whole
-/// segments. And it can be paused: a purge waits for merges, and new ones would not let it end.
+/// segments. It can be paused: a purge waits for merges, and new ones would not let it end. And it
+/// can be put off, within a bound: while a backlog is written, merging would take the processors
+/// from it, and merge the same documents several times over.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounded {
     max_docs: u32,
     paused: Arc<AtomicBool>,
+    put_off: Arc<AtomicBool>,
 }
 
 impl Bounded {
     pub(crate) fn new(max_docs: u32) -> Bounded {
-        Bounded { max_docs, paused: Arc::default() }
+        Bounded { max_docs, paused: Arc::default(), put_off: Arc::default() }
+    }
+
+    pub(crate) fn put_off(&self, put_off: bool) {
+        self.put_off.store(put_off, Ordering::Relaxed);
+    }
+
+    fn waits(&self, segments: usize) -> bool {
+        let put_off = self.put_off.load(Ordering::Relaxed) && segments < PUT_OFF_SEGMENTS;
+        put_off || self.paused.load(Ordering::Relaxed)
     }
 
     pub(crate) fn pause(&self, paused: bool) {
@@ -31,7 +47,8 @@ impl Bounded {
 
 impl MergePolicy for Bounded {
     fn compute_merge_candidates(&self, segments: &[SegmentMeta]) -> Vec<MergeCandidate> {
-        if self.paused.load(Ordering::Relaxed) {
+        let small = segments.iter().filter(|it| it.num_docs() <= self.max_docs / 2);
+        if self.waits(small.count()) {
             return Vec::new();
         }
         let mut levels = LogMergePolicy::default();
@@ -113,6 +130,19 @@ mod tests {
         assert!(policy.compute_merge_candidates(&segments).is_empty());
         policy.pause(false);
         assert_eq!(policy.compute_merge_candidates(&segments).len(), 1);
+    }
+
+    #[test]
+    fn put_off_merges_wait_for_a_bounded_number_of_segments_that_can_be_merged() {
+        let policy = Bounded::new(10_000);
+        policy.clone().put_off(true);
+        let mut sizes = vec![9_000; 50];
+        sizes.extend([10; PUT_OFF_SEGMENTS - 1]);
+        assert!(policy.compute_merge_candidates(&segments(&sizes)).is_empty());
+        sizes.push(10);
+        assert_eq!(policy.compute_merge_candidates(&segments(&sizes)).len(), 1);
+        policy.put_off(false);
+        assert_eq!(policy.compute_merge_candidates(&segments(&[10; 8])).len(), 1);
     }
 
     #[test]

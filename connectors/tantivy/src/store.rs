@@ -16,6 +16,7 @@ use crate::faults::{fault, io_fault};
 use crate::layout::Layout;
 use crate::merges::Bounded;
 use crate::purge::Rewrite;
+use crate::queue::{Queue, Queued};
 use crate::view::{control_in, loose_files};
 
 /// Merges run beside the indexing thread; more than one at a time would only take its processor.
@@ -28,15 +29,23 @@ pub(crate) struct Store {
     pub layout: Layout,
     pub settings: Settings,
     pub merges: Bounded,
+    queue: Queue,
     /// Rewrites that a purge began.
     pub rewrites: Vec<Rewrite>,
     /// None after an error that killed it; the next call makes a new one.
-    writer: Option<IndexWriter>,
+    writer: Option<IndexWriter<Queued>>,
     /// Whether anything waits for its commit.
     dirty: bool,
     /// Whether something that waited for its commit died with a writer. The next commit says so:
     /// it must not pretend that it holds what it lost.
     lost: bool,
+}
+
+/// A document to be put, with what it took.
+pub(crate) struct Fresh {
+    pub id: String,
+    pub document: TantivyDocument,
+    pub payload_bytes: usize,
 }
 
 impl Store {
@@ -66,6 +75,7 @@ impl Store {
             layout,
             settings,
             merges,
+            queue: Queue::default(),
             rewrites: Vec::new(),
             writer: None,
             dirty: false,
@@ -78,7 +88,7 @@ impl Store {
     }
 
     /// The writer; a new one if the last one died.
-    pub(crate) fn writer(&mut self) -> Result<&mut IndexWriter, Fault> {
+    pub(crate) fn writer(&mut self) -> Result<&mut IndexWriter<Queued>, Fault> {
         if self.writer.is_none() {
             let options = IndexWriterOptions::builder()
                 .num_worker_threads(self.settings.threads)
@@ -106,21 +116,19 @@ impl Store {
     }
 
     /// Puts documents in place of those with the same ids.
-    pub(crate) fn put(&mut self, documents: Vec<(String, TantivyDocument)>) -> Result<(), Fault> {
+    pub(crate) fn put(&mut self, documents: Vec<Fresh>) -> Result<(), Fault> {
         self.merges.pause(false);
         let id = self.layout.id;
         let mut targets = Vec::with_capacity(documents.len());
         let mut fresh = Vec::with_capacity(documents.len());
-        for (name, document) in documents {
-            targets.push((name, Covers::EVERYTHING));
-            fresh.push(document);
+        for Fresh { id, document, payload_bytes } in documents {
+            targets.push((id, Covers::EVERYTHING));
+            fresh.push((document, payload_bytes));
         }
+        let queue = self.queue.clone();
         self.write("documents could not be written", |writer| {
             writer.delete_query(Box::new(Doomed::new(id, targets)))?;
-            for document in fresh {
-                writer.add_document(document)?;
-            }
-            Ok(())
+            queue.send(fresh, |group| writer.run(group).map(|_| ()))
         })
     }
 
@@ -135,7 +143,7 @@ impl Store {
     fn write(
         &mut self,
         doing: &str,
-        run: impl FnOnce(&mut IndexWriter) -> tantivy::Result<()>,
+        run: impl FnOnce(&mut IndexWriter<Queued>) -> tantivy::Result<()>,
     ) -> Result<(), Fault> {
         match run(self.writer()?) {
             Ok(()) => {

@@ -66,6 +66,11 @@ impl Bench {
         self.control = Some(next);
     }
 
+    fn segments(&self) -> usize {
+        let index = tantivy::Index::open_in_dir(&self.folder).expect("it opens");
+        index.searchable_segment_ids().expect("segments").len()
+    }
+
     fn look(&mut self, object: &str, level: EvidenceLevel) -> (Finding, EvidenceLevel) {
         let look = self.runtime.block_on(self.connector.verify(&[everything(object)], level));
         let mut look = look.expect("a look");
@@ -311,4 +316,34 @@ fn searching_named_fields_shows_the_stored_ones() {
         let wanted = serde_json::json!({ "title": "The lighthouse", "year": 1969 });
         assert_eq!(serde_json::Value::Object(found[0].payload.clone()), wanted);
     }
+}
+
+/// Merges wait for the end of a backlog. Removing and purging do not.
+#[test]
+fn a_backlog_puts_merges_off_and_nothing_else() {
+    let home = tempfile::tempdir().expect("a folder");
+    let mut bench = Bench::open(&home.path().join("index"));
+    bench.connector.backlog(true);
+    for number in 0..20 {
+        bench.apply(&[(&format!("d{number}"), 1)]);
+        bench.commit();
+    }
+    assert_eq!(bench.segments(), 20);
+    bench.remove(&[everything("d7")]);
+    bench.commit();
+    bench.purge(&[everything("d7")]);
+    assert_eq!(bench.look("d7", EvidenceLevel::Purged), (Finding::Gone, EvidenceLevel::Purged));
+    assert_eq!(bench.segments(), 19, "a segment without a document goes");
+
+    bench.apply(&[("last", 1)]);
+    bench.connector.backlog(false);
+    bench.commit();
+    for _ in 0..1_000 {
+        if bench.segments() < 8 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert!(bench.segments() < 8, "{}", bench.segments());
+    bench.close();
 }
