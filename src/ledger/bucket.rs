@@ -1,10 +1,13 @@
 //! A bucket: the entries of neighbouring objects, packed. The same bytes are in memory and on disk.
 //!
 //! ```text
-//! header  checksum of the rest 8 · checkpoint 8 · contribution replaced 8 · rows 4 · format 4
-//! keys    rows x (object 32, generation 4 big-endian), ascending
-//! values  rows x 92
-//! names   the objects' readable names, one after the other
+//! header       checksum of the rest 8 · checkpoint 8 · contribution replaced 8 · rows 4 ·
+//!              extensions 4 · collections 4 · format 4
+//! collections  each: collection 16 · its first row 4
+//! keys         rows x (object hash 16, generation 4 big-endian), ascending within a collection
+//! values       rows x 60
+//! extensions   each 32: what most entries have nothing of
+//! names        the objects' readable names, in the order of the rows
 //! ```
 //! An object's floor is a row of generation 0; its name belongs to its first row.
 
@@ -29,9 +32,11 @@ pub(super) const SPLIT_ABOVE_BYTES: usize = 32 * 1024;
 /// The objects of a bucket after a split.
 pub(super) const TARGET: usize = 64;
 
-const HEADER: usize = 32;
-const KEY: usize = 36;
-const VALUE: usize = 92;
+const HEADER: usize = 40;
+const COLLECTION: usize = 20;
+const KEY: usize = 20;
+const VALUE: usize = 60;
+const EXTENSION: usize = 32;
 const FORMAT: u32 = 1;
 
 const LIVE: u8 = 1;
@@ -44,12 +49,15 @@ pub(super) struct Bucket<'a>(&'a [u8]);
 impl<'a> Bucket<'a> {
     /// Checks everything that can be checked; none if it is not what was written.
     pub(super) fn check(bytes: &'a [u8]) -> Option<Bucket<'a>> {
-        if bytes.len() < HEADER || u32_at(bytes, 28) != FORMAT {
+        if bytes.len() < HEADER || u32_at(bytes, 36) != FORMAT {
             return None;
         }
-        let rows = u32_at(bytes, 24) as usize;
-        let fits = bytes.len() >= HEADER + rows.checked_mul(KEY + VALUE)?;
-        (fits && xxh3_64(&bytes[8..]) == u64_at(bytes, 0)).then_some(Bucket(bytes))
+        let bucket = Bucket(bytes);
+        let needed = (bucket.rows().checked_mul(KEY + VALUE)?)
+            .checked_add(bucket.extensions().checked_mul(EXTENSION)?)?
+            .checked_add(bucket.collections().checked_mul(COLLECTION)?)?;
+        let fits = bytes.len() - HEADER >= needed;
+        (fits && xxh3_64(&bytes[8..]) == u64_at(bytes, 0)).then_some(bucket)
     }
 
     /// A bucket that was checked before.
@@ -57,8 +65,16 @@ impl<'a> Bucket<'a> {
         Bucket(bytes)
     }
 
-    pub(super) fn rows(&self) -> usize {
+    fn rows(&self) -> usize {
         u32_at(self.0, 24) as usize
+    }
+
+    fn extensions(&self) -> usize {
+        u32_at(self.0, 28) as usize
+    }
+
+    fn collections(&self) -> usize {
+        u32_at(self.0, 32) as usize
     }
 
     /// The checkpoint that wrote it.
@@ -71,106 +87,156 @@ impl<'a> Bucket<'a> {
         u64_at(self.0, 16)
     }
 
+    fn part(&self, start: usize, at: usize, length: usize) -> &'a [u8] {
+        let from = start + at * length;
+        &self.0[from..from + length]
+    }
+
+    fn keys_start(&self) -> usize {
+        HEADER + self.collections() * COLLECTION
+    }
+
+    fn values_start(&self) -> usize {
+        self.keys_start() + self.rows() * KEY
+    }
+
+    fn extensions_start(&self) -> usize {
+        self.values_start() + self.rows() * VALUE
+    }
+
     fn key(&self, row: usize) -> &'a [u8] {
-        let at = HEADER + row * KEY;
-        &self.0[at..at + KEY]
+        self.part(self.keys_start(), row, KEY)
     }
 
-    /// The object of a row.
-    pub(super) fn ordinal(&self, row: usize) -> Ordinal {
-        Ordinal::of(self.key(row))
+    fn value(&self, row: usize) -> &'a [u8] {
+        self.part(self.values_start(), row, VALUE)
     }
 
-    fn first_row_of(&self, object: Ordinal) -> usize {
-        let (mut low, mut high) = (0, self.rows());
-        while low < high {
-            let middle = (low + high) / 2;
-            if self.ordinal(middle) < object { low = middle + 1 } else { high = middle }
-        }
-        low
+    /// A collection and its first row.
+    fn collection(&self, at: usize) -> (u128, usize) {
+        let bytes = self.part(HEADER, at, COLLECTION);
+        (u128::from_be_bytes(bytes_at(bytes, 0)), u32_at(bytes, 16) as usize)
     }
 
+    /// The rows of a collection.
+    fn rows_at(&self, at: usize) -> Range<usize> {
+        let next = at + 1;
+        let end = if next < self.collections() { self.collection(next).1 } else { self.rows() };
+        self.collection(at).1..end
+    }
+
+    /// The rows of an object's collection.
+    pub(super) fn rows_of(&self, object: Ordinal) -> Range<usize> {
+        let found =
+            (0..self.collections()).find(|at| self.collection(*at).0 == object.collection());
+        found.map_or(0..0, |at| self.rows_at(at))
+    }
+
+    /// The object of a row, without its collection.
+    pub(super) fn object_hash(&self, row: usize) -> u128 {
+        u128::from_be_bytes(bytes_at(self.key(row), 0))
+    }
+
+    /// The first row of an object.
     fn find(&self, object: &ObjectId) -> Option<usize> {
         let object = Ordinal::of(&object.0);
-        let first = self.first_row_of(object);
-        (first < self.rows() && self.ordinal(first) == object).then_some(first)
+        let rows = self.rows_of(object);
+        let (mut low, mut high) = (rows.start, rows.end);
+        while low < high {
+            let middle = (low + high) / 2;
+            let below = self.object_hash(middle) < object.object_hash();
+            if below { low = middle + 1 } else { high = middle }
+        }
+        (low < rows.end && self.object_hash(low) == object.object_hash()).then_some(low)
     }
 
     /// One object.
     pub(super) fn object(&self, object: &ObjectId) -> Option<ObjectRows> {
-        self.find(object).map(|first| self.object_at(first).0)
+        let first = self.find(object)?;
+        let before = (0..first).map(|row| self.name_length(row)).sum();
+        Some(self.object_at(first..self.row_after(first), before))
     }
 
     /// One object without its name.
     pub(super) fn record(&self, object: &ObjectId) -> Option<ObjectRecord> {
-        self.find(object).map(|first| self.record_at(first).0)
+        self.find(object).map(|first| self.record_at(first))
     }
 
-    /// The object whose first row this is, and the row after its last.
-    fn object_at(&self, first: usize) -> (ObjectRows, usize) {
-        let (record, next) = self.record_at(first);
-        let name = String::from_utf8_lossy(self.name(first));
-        (ObjectRows { record, name: CompactString::from(name) }, next)
+    fn object_at(&self, rows: Range<usize>, name_at: usize) -> ObjectRows {
+        let name = String::from_utf8_lossy(self.name(rows.start, name_at));
+        ObjectRows { record: self.record_in(rows), name: CompactString::from(name) }
     }
 
-    /// The object whose first row this is, and the row after its last.
-    pub(super) fn record_at(&self, first: usize) -> (ObjectRecord, usize) {
-        let next = self.row_after(first);
+    /// The object whose first row this is.
+    pub(super) fn record_at(&self, first: usize) -> ObjectRecord {
+        self.record_in(first..self.row_after(first))
+    }
+
+    fn record_in(&self, rows: Range<usize>) -> ObjectRecord {
         let (mut floor, mut generations) = (0, SmallVec::new());
-        for row in first..next {
-            match u32::from_be_bytes(bytes_at(self.key(row), 32)) {
-                0 => floor = self.value_floor(row),
+        for row in rows {
+            match u32::from_be_bytes(bytes_at(self.key(row), 16)) {
+                0 => floor = u32_at(self.value(row), 2),
                 generation => generations.push((Generation(generation), self.entry(row))),
             }
         }
-        (ObjectRecord { floor, generations }, next)
+        ObjectRecord { floor, generations }
     }
 
     /// The row after the last one of the object whose first row this is.
     fn row_after(&self, first: usize) -> usize {
-        let object = self.ordinal(first);
-        let rows = self.rows();
-        (first + 1..rows).find(|row| self.ordinal(*row) != object).unwrap_or(rows)
+        let object = self.object_hash(first);
+        let mut ends = (0..self.collections()).map(|at| self.rows_at(at).end);
+        let end = ends.find(|end| *end > first).unwrap_or(first + 1);
+        (first + 1..end).find(|row| self.object_hash(*row) != object).unwrap_or(end)
     }
 
     /// Every object, ascending.
     pub(super) fn objects(self) -> impl Iterator<Item = (ObjectId, ObjectRows)> + 'a {
-        self.kept().map(move |kept| (kept.object.object(), self.object_at(kept.rows.start).0))
+        self.kept().map(move |kept| {
+            (kept.object.object(), self.object_at(kept.rows.clone(), kept.name_at))
+        })
     }
 
     /// The rows of every object, ascending.
     pub(super) fn kept(self) -> impl Iterator<Item = Kept<'a>> + 'a {
-        let mut row = 0;
+        let (mut row, mut name_at, mut collection) = (0, 0, 0);
         std::iter::from_fn(move || {
-            let first = row;
-            if first >= self.rows() {
+            if row >= self.rows() {
                 return None;
             }
-            row = self.row_after(first);
-            let object = self.ordinal(first);
-            Some(Kept { bucket: self, object, rows: first..row })
+            while row >= self.rows_at(collection).end {
+                collection += 1;
+            }
+            let rows = row..self.row_after(row);
+            row = rows.end;
+            let object = Ordinal::new(self.collection(collection).0, self.object_hash(rows.start));
+            let kept = Kept { bucket: self, object, rows, name_at };
+            name_at += self.name_length(kept.rows.start);
+            Some(kept)
         })
     }
 
-    fn value(&self, row: usize) -> &'a [u8] {
-        let at = HEADER + self.rows() * KEY + row * VALUE;
-        &self.0[at..at + VALUE]
+    fn name_length(&self, row: usize) -> usize {
+        usize::from(u16::from_le_bytes(bytes_at(self.value(row), 58)))
     }
 
-    fn value_floor(&self, row: usize) -> u32 {
-        u32_at(self.value(row), 2)
+    /// The name that belongs to a row and lies here among the names; empty where none does.
+    fn name(&self, row: usize, at: usize) -> &'a [u8] {
+        let names = self.extensions_start() + self.extensions() * EXTENSION;
+        self.0.get(names + at..names + at + self.name_length(row)).unwrap_or_default()
     }
 
-    /// The name that belongs to a row; empty where none does.
-    fn name(&self, row: usize) -> &'a [u8] {
-        let value = self.value(row);
-        let (at, length) = (u32_at(value, 86) as usize, u16::from_le_bytes(bytes_at(value, 90)));
-        let names = HEADER + self.rows() * (KEY + VALUE);
-        self.0.get(names + at..names + at + usize::from(length)).unwrap_or_default()
+    /// The extension of a row; zeros where it has none.
+    fn extension(&self, row: usize) -> &'a [u8] {
+        match u32_at(self.value(row), 54) {
+            0 => &[0; EXTENSION],
+            number => self.part(self.extensions_start(), number as usize - 1, EXTENSION),
+        }
     }
 
     fn entry(&self, row: usize) -> Entry {
-        let value = self.value(row);
+        let (value, extension) = (self.value(row), self.extension(row));
         let flags = value[1];
         Entry {
             state: if value[0] == LIVE { State::Live } else { State::Removed },
@@ -178,10 +244,10 @@ impl<'a> Bucket<'a> {
             event: EventHash(bytes_at(value, 10)),
             fingerprint: Fingerprint(bytes_at(value, 26)),
             space: NameHash(bytes_at(value, 42)),
-            parent: (flags & HAS_PARENT != 0).then(|| ScopeHash(bytes_at(value, 50))),
-            erased_through: Covers::from_number(u64_at(value, 66)),
-            partition: u32_at(value, 74),
-            tombstone: Some(u64_at(value, 78)).filter(|number| *number != 0).map(TombstoneNo),
+            partition: u32_at(value, 50),
+            parent: (flags & HAS_PARENT != 0).then(|| ScopeHash(bytes_at(extension, 0))),
+            erased_through: Covers::from_number(u64_at(extension, 16)),
+            tombstone: Some(u64_at(extension, 24)).filter(|number| *number != 0).map(TombstoneNo),
             flags: unpack_flags(flags),
         }
     }
@@ -198,6 +264,7 @@ pub(super) struct Kept<'a> {
     bucket: Bucket<'a>,
     pub(super) object: Ordinal,
     rows: Range<usize>,
+    name_at: usize,
 }
 
 /// What a bucket is packed from.
@@ -217,9 +284,9 @@ impl<'a> Piece<'a> {
         }
     }
 
-    /// What it takes in a bucket.
+    /// The most that it takes in a bucket.
     pub(super) fn bytes(&self) -> usize {
-        self.rows() * (KEY + VALUE) + self.name().len()
+        self.rows() * (KEY + VALUE + EXTENSION) + self.name().len()
     }
 
     fn rows(&self) -> usize {
@@ -233,7 +300,7 @@ impl<'a> Piece<'a> {
 
     fn name(&self) -> &'a [u8] {
         match self {
-            Piece::Kept(kept) => kept.bucket.name(kept.rows.start),
+            Piece::Kept(kept) => kept.bucket.name(kept.rows.start, kept.name_at),
             Piece::Changed(_, rows) => rows.name.as_bytes(),
         }
     }
@@ -241,72 +308,89 @@ impl<'a> Piece<'a> {
     fn pack_keys(&self, bytes: &mut Vec<u8>) {
         match self {
             Piece::Kept(Kept { bucket, rows, .. }) => {
-                let at = |row| HEADER + row * KEY;
+                let at = |row| bucket.keys_start() + row * KEY;
                 bytes.extend_from_slice(&bucket.0[at(rows.start)..at(rows.end)]);
             }
             Piece::Changed(object, ObjectRows { record, .. }) => {
                 let floor = (record.floor > 0).then_some(0);
                 let generations = record.generations.iter().map(|(generation, _)| generation.0);
                 for generation in floor.into_iter().chain(generations) {
-                    bytes.extend_from_slice(&object.object().0);
+                    bytes.extend_from_slice(&object.object_hash().to_be_bytes());
                     bytes.extend_from_slice(&generation.to_be_bytes());
                 }
             }
         }
     }
 
-    /// Its values; the name, which lies at this place among the names, belongs to the first row.
-    fn pack_values(&self, bytes: &mut Vec<u8>, name_at: u32) {
-        // Names are at most MAX_NAME_BYTES long, so the length fits.
-        let mut name = (name_at, self.name().len() as u16);
+    /// Its values; the name belongs to the first row.
+    fn pack_values(&self, bytes: &mut Vec<u8>, extensions: &mut Vec<u8>) {
+        let first = bytes.len();
         match self {
             Piece::Kept(Kept { bucket, rows, .. }) => {
-                let first = bytes.len();
                 for row in rows.clone() {
+                    let value = bytes.len();
                     bytes.extend_from_slice(bucket.value(row));
+                    extend(&mut bytes[value..], bucket.extension(row), extensions);
                 }
-                put_name(&mut bytes[first..first + VALUE], name);
             }
             Piece::Changed(_, ObjectRows { record, .. }) => {
                 if record.floor > 0 {
-                    pack_floor(bytes, record.floor, std::mem::take(&mut name));
+                    pack_floor(bytes, record.floor);
                 }
                 for (_, entry) in &record.generations {
-                    pack_entry(bytes, entry, std::mem::take(&mut name));
+                    pack_entry(bytes, entry, extensions);
                 }
             }
+        }
+        // Names are at most MAX_NAME_BYTES long, so the length fits.
+        if let Some(length) = bytes.get_mut(first + 58..first + 60) {
+            length.copy_from_slice(&(self.name().len() as u16).to_le_bytes());
         }
     }
 }
 
 /// Packs neighbouring objects into `bytes`, in place of what they hold.
 pub(super) fn pack(pieces: &[Piece<'_>], checkpoint: u64, replaced: u64, bytes: &mut Vec<u8>) {
-    let rows: usize = pieces.iter().map(Piece::rows).sum();
     bytes.clear();
-    bytes.extend_from_slice(&[0; 8]);
-    bytes.extend_from_slice(&checkpoint.to_le_bytes());
-    bytes.extend_from_slice(&replaced.to_le_bytes());
-    bytes.extend_from_slice(&(rows as u32).to_le_bytes());
-    bytes.extend_from_slice(&FORMAT.to_le_bytes());
+    bytes.resize(HEADER, 0);
+    let (rows, collections) = pack_collections(pieces, bytes);
     pieces.iter().for_each(|piece| piece.pack_keys(bytes));
-    let mut name_at = 0;
-    for piece in pieces {
-        piece.pack_values(bytes, name_at);
-        name_at += piece.name().len() as u32;
-    }
+    let mut extensions = Vec::new();
+    pieces.iter().for_each(|piece| piece.pack_values(bytes, &mut extensions));
+    bytes.extend_from_slice(&extensions);
     pieces.iter().for_each(|piece| bytes.extend_from_slice(piece.name()));
+    bytes[8..16].copy_from_slice(&checkpoint.to_le_bytes());
+    bytes[16..24].copy_from_slice(&replaced.to_le_bytes());
+    let extensions = (extensions.len() / EXTENSION) as u32;
+    for (at, number) in [(24, rows), (28, extensions), (32, collections), (36, FORMAT)] {
+        bytes[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
     let checksum = xxh3_64(&bytes[8..]);
     bytes[..8].copy_from_slice(&checksum.to_le_bytes());
 }
 
-fn pack_floor(bytes: &mut Vec<u8>, floor: u32, name: (u32, u16)) {
+/// The collections, each with its first row. Answers how many rows and how many collections.
+fn pack_collections(pieces: &[Piece<'_>], bytes: &mut Vec<u8>) -> (u32, u32) {
+    let (mut rows, mut collections, mut last) = (0_u32, 0, None);
+    for piece in pieces {
+        let collection = piece.object().collection();
+        if last != Some(collection) {
+            bytes.extend_from_slice(&collection.to_be_bytes());
+            bytes.extend_from_slice(&rows.to_le_bytes());
+            (last, collections) = (Some(collection), collections + 1);
+        }
+        rows += piece.rows() as u32;
+    }
+    (rows, collections)
+}
+
+fn pack_floor(bytes: &mut Vec<u8>, floor: u32) {
     let mut value = [0; VALUE];
     value[2..6].copy_from_slice(&floor.to_le_bytes());
-    put_name(&mut value, name);
     bytes.extend_from_slice(&value);
 }
 
-fn pack_entry(bytes: &mut Vec<u8>, entry: &Entry, name: (u32, u16)) {
+fn pack_entry(bytes: &mut Vec<u8>, entry: &Entry, extensions: &mut Vec<u8>) {
     let mut value = [0; VALUE];
     value[0] = if entry.state == State::Live { LIVE } else { 0 };
     value[1] = pack_flags(entry.flags) | if entry.parent.is_some() { HAS_PARENT } else { 0 };
@@ -315,18 +399,24 @@ fn pack_entry(bytes: &mut Vec<u8>, entry: &Entry, name: (u32, u16)) {
     value[10..26].copy_from_slice(&entry.event.0);
     value[26..42].copy_from_slice(&entry.fingerprint.0);
     value[42..50].copy_from_slice(&entry.space.0);
-    value[50..66].copy_from_slice(&entry.parent.unwrap_or_default().0);
-    value[66..74].copy_from_slice(&entry.erased_through.to_number().to_le_bytes());
-    value[74..78].copy_from_slice(&entry.partition.to_le_bytes());
+    value[50..54].copy_from_slice(&entry.partition.to_le_bytes());
+    let mut extension = [0; EXTENSION];
+    extension[..16].copy_from_slice(&entry.parent.unwrap_or_default().0);
+    extension[16..24].copy_from_slice(&entry.erased_through.to_number().to_le_bytes());
     let tombstone = entry.tombstone.map_or(0, |number| number.0);
-    value[78..86].copy_from_slice(&tombstone.to_le_bytes());
-    put_name(&mut value, name);
+    extension[24..].copy_from_slice(&tombstone.to_le_bytes());
+    extend(&mut value, &extension, extensions);
     bytes.extend_from_slice(&value);
 }
 
-fn put_name(value: &mut [u8], (at, length): (u32, u16)) {
-    value[86..90].copy_from_slice(&at.to_le_bytes());
-    value[90..92].copy_from_slice(&length.to_le_bytes());
+/// Gives a value its extension, if there is anything in it.
+fn extend(value: &mut [u8], extension: &[u8], extensions: &mut Vec<u8>) {
+    let mut number = 0;
+    if extension.iter().any(|byte| *byte != 0) {
+        extensions.extend_from_slice(extension);
+        number = (extensions.len() / EXTENSION) as u32;
+    }
+    value[54..58].copy_from_slice(&number.to_le_bytes());
 }
 
 fn pack_flags(flags: EntryFlags) -> u8 {

@@ -16,6 +16,21 @@ impl Ordinal {
         Ordinal(half(0), half(16))
     }
 
+    /// Of a collection and an object's own hash.
+    pub(super) fn new(collection: u128, object_hash: u128) -> Ordinal {
+        Ordinal(collection, object_hash)
+    }
+
+    /// The collection.
+    pub(super) fn collection(self) -> u128 {
+        self.0
+    }
+
+    /// The object's own hash.
+    pub(super) fn object_hash(self) -> u128 {
+        self.1
+    }
+
     pub(super) fn object(self) -> ObjectId {
         let mut bytes = [0; 32];
         bytes[..16].copy_from_slice(&self.0.to_be_bytes());

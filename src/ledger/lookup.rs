@@ -37,7 +37,7 @@ pub(super) fn records<'a>(tables: &'a Tables, objects: &[ObjectId]) -> Vec<Found
         let rows = in_directory(&tables.directory, &wanted);
         for (at, row) in group.iter().zip(rows) {
             if let Some((bucket, row)) = row {
-                found[*at].record = Cow::Owned(bucket.record_at(row).0);
+                found[*at].record = Cow::Owned(bucket.record_at(row));
             }
         }
     }
@@ -62,24 +62,33 @@ fn in_directory<'a>(
         .into_iter()
         .map(|place| directory.bytes(place?).map(|bytes| Bucket::trusted(bytes)))
         .collect();
-    // As far apart as the candidates for each one's row still are.
-    let mut ranges: Vec<(usize, usize)> =
-        buckets.iter().map(|bucket| (0, bucket.map_or(0, |it| it.rows()))).collect();
+    // Where each one's row may be: the first of the rows, and how many they are.
+    let rows_of = |(bucket, object): (&Option<Bucket<'a>>, &Ordinal)| {
+        bucket.map_or(0..0, |bucket| bucket.rows_of(*object))
+    };
+    let all: Vec<_> = buckets.iter().zip(wanted).map(rows_of).collect();
+    let mut ranges: Vec<_> = all.iter().map(|rows| (rows.start, rows.len())).collect();
     while ranges.iter().any(|(_, length)| *length > 1) {
         for ((range, bucket), object) in ranges.iter_mut().zip(&buckets).zip(wanted) {
             let (Some(bucket), (first, length)) = (bucket, range) else { continue };
             let half = *length / 2;
-            let below = half > 0 && bucket.ordinal(*first + half - 1) < *object;
+            let below = half > 0 && bucket.object_hash(*first + half - 1) < object.object_hash();
             *first += usize::from(below) * half;
             *length -= half;
         }
     }
-    let row_of = |((range, bucket), object): ((&(usize, usize), &Option<Bucket<'a>>), &Ordinal)| {
-        let (bucket, (first, length)) = ((*bucket)?, *range);
-        let row = first + usize::from(length > 0 && bucket.ordinal(first) < *object);
-        (row < bucket.rows() && bucket.ordinal(row) == *object).then_some((bucket, row))
-    };
-    ranges.iter().zip(&buckets).zip(wanted).map(row_of).collect()
+    let mut found = Vec::with_capacity(wanted.len());
+    for (((bucket, rows), (first, length)), object) in
+        buckets.iter().zip(all).zip(ranges).zip(wanted)
+    {
+        found.push(bucket.and_then(|bucket| {
+            let below = length > 0 && bucket.object_hash(first) < object.object_hash();
+            let row = first + usize::from(below);
+            let is_its = row < rows.end && bucket.object_hash(row) == object.object_hash();
+            is_its.then_some((bucket, row))
+        }));
+    }
+    found
 }
 
 #[cfg(test)]

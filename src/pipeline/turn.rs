@@ -413,18 +413,16 @@ fn owner_of(lost: &Lost) -> &'static str {
     }
 }
 
-/// How many records the next commit may hold after one of `records` took this long: fewer where it
-/// took too long, more where a full one left room.
+/// How many records the next commit may hold after one of `records` took this long: as many as would
+/// take four fifths of `max_commit`, at most four times as many as before. What was not full says
+/// nothing of larger ones.
 fn adapted(limit: usize, records: usize, took: Duration, max_commit: Duration) -> usize {
-    if took > max_commit {
-        (limit * 3 / 4).max(SLICE_RECORDS)
-    } else if records >= limit && took < max_commit / 2 {
-        (limit * 2).min(MAX_COMMIT_RECORDS)
-    } else if records >= limit && took < max_commit * 3 / 4 {
-        (limit * 5 / 4).min(MAX_COMMIT_RECORDS)
-    } else {
-        limit
+    if took <= max_commit && records < limit {
+        return limit;
     }
+    let factor = 0.8 * max_commit.as_secs_f64() / took.as_secs_f64().max(0.001);
+    let next = limit as f64 * factor.clamp(0.5, 4.0);
+    (next as usize).clamp(SLICE_RECORDS, MAX_COMMIT_RECORDS)
 }
 
 /// Which owed positions are read again.
@@ -460,15 +458,14 @@ mod tests {
     fn a_commit_that_took_too_long_holds_less_and_a_full_one_that_left_room_holds_more() {
         let max = Duration::from_millis(500);
         let took = |ms, records| adapted(8_000, records, Duration::from_millis(ms), max);
-        assert_eq!(took(501, 100), 6_000);
+        assert_eq!(took(800, 100), 4_000);
+        assert_eq!(took(9_000, 100), 4_000, "once may be chance");
         assert_eq!(took(400, 8_000), 8_000);
-        assert_eq!(took(300, 8_000), 10_000);
         assert_eq!(took(200, 8_000), 16_000);
+        assert_eq!(took(1, 8_000), 32_000);
         assert_eq!(took(200, 7_999), 8_000, "it says nothing of larger ones");
-        assert_eq!(
-            adapted(MAX_COMMIT_RECORDS, MAX_COMMIT_RECORDS, max / 9, max),
-            MAX_COMMIT_RECORDS
-        );
+        let most = MAX_COMMIT_RECORDS;
+        assert_eq!(adapted(most, most, max / 9, max), most);
         assert_eq!(adapted(SLICE_RECORDS, 10, max * 9, max), SLICE_RECORDS);
     }
 }
