@@ -55,6 +55,10 @@ impl Connector for Held {
         self.inner.scan(after, limit).await
     }
 
+    fn backlog(&mut self, behind: bool) {
+        self.inner.backlog(behind);
+    }
+
     async fn close(&mut self) -> Result<(), Fault> {
         self.inner.close().await
     }
