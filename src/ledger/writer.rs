@@ -264,6 +264,9 @@ impl Writer {
     }
 
     fn stop(&mut self, clean: bool) -> Result<(), LedgerError> {
+        if self.gates_due > 0 {
+            self.open_gates()?;
+        }
         if clean {
             let at_ms = self.clock.now_ms();
             self.write(vec![Record::Fact(Fact::CleanStop { at_ms })])?;
