@@ -129,7 +129,7 @@ impl Default for LedgerTable {
     fn default() -> LedgerTable {
         LedgerTable {
             dir: None,
-            group_max_records: 1_000,
+            group_max_records: 2_000,
             cache: SizeText::mebibytes(64),
             checkpoint_objects: 500_000,
             journal_whole: SizeText::mebibytes(1_024),

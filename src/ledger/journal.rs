@@ -176,7 +176,6 @@ impl Journal {
             self.poisoned = true;
             return Err(failed("append to the journal in", &self.folder)(error).into());
         }
-        files::forget_cached(&self.file);
         boundary::at_frame(Boundary::FrameSynced, &self.folder, records);
         self.mark = after;
         if let Err(error) = self.witness.note(&after) {
@@ -195,6 +194,7 @@ impl Journal {
         let current = segment::list(&self.folder)?;
         let path = segment::path_of(&self.folder, &self.mark);
         if current.last() != Some(&path) {
+            files::forget_cached(&self.file);
             self.file = segment::create(&self.folder, self.ledger, self.mark)?;
             boundary::at(Boundary::SegmentBegun, &self.folder);
         }

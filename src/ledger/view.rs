@@ -178,7 +178,6 @@ impl View {
         self.sync_blobs()?;
         let file = File::open(&self.file).map_err(failed("open", &self.file))?;
         file.sync_data().map_err(failed("sync", &self.file))?;
-        super::files::forget_cached(&file);
         Ok(())
     }
 
