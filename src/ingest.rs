@@ -23,8 +23,6 @@ const RETRY: Duration = Duration::from_secs(2);
 pub struct PartitionStanding {
     /// Why it does not go on, and what to do.
     pub error: Option<String>,
-    /// It has read everything that is there.
-    pub at_end: bool,
 }
 
 /// Bounds of one read.
@@ -45,6 +43,8 @@ enum Halt {
     Feed(#[from] FeedFault),
     #[error("{0}")]
     Stopped(String),
+    #[error("the ledger stands elsewhere than where the log was read from; it is read again")]
+    NotNext,
     #[error(transparent)]
     Ledger(#[from] LedgerError),
 }
@@ -106,7 +106,6 @@ impl Ingest {
                     return Err(fault.into());
                 }
             };
-            self.standing.lock().at_end = batch.at_end;
             let moved = batch.cursor != read_to;
             if moved {
                 // Decoded while the writer is at the batch before it.
@@ -144,7 +143,8 @@ impl Ingest {
         let batch = self.decode(batch, cursor);
         match self.ledger.begin_ingest(batch)?.wait()? {
             Ingested::Stopped(stopped) => Err(Halt::Stopped(describe(&stopped.reason))),
-            Ingested::Decided | Ingested::NotNext => Ok(reader),
+            Ingested::Decided => Ok(reader),
+            Ingested::NotNext => Err(Halt::NotNext),
         }
     }
 
@@ -179,12 +179,15 @@ impl UnderWay {
     }
 
     /// Waits until at most so many are under way; for all of them, once one was stopped.
-    fn settle(&mut self, most: usize) -> Result<Option<Stopped>, LedgerError> {
+    fn settle(&mut self, most: usize) -> Result<Option<Stopped>, Halt> {
         let mut found = None;
         while self.answers.len() > if found.is_some() { 0 } else { most } {
             let Some(answer) = self.answers.pop_front() else { break };
-            if let Ingested::Stopped(stopped) = answer.wait()? {
-                found.get_or_insert(stopped);
+            match answer.wait()? {
+                Ingested::Decided => {}
+                Ingested::Stopped(stopped) => found = Some(stopped),
+                Ingested::NotNext if found.is_some() => {}
+                Ingested::NotNext => return Err(Halt::NotNext),
             }
         }
         Ok(found)

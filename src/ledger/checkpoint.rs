@@ -270,8 +270,7 @@ fn buckets(
     let mut changes: Vec<Change<'_>> =
         objects.map(|(id, rows)| (Ordinal::of(&id.0), rows)).collect();
     changes.sort_unstable_by_key(|(object, _)| *object);
-    let mut batch = sled::Batch::default();
-    let mut batched = 0;
+    let mut batches = Batches { work, watch, batch: sled::Batch::default(), buckets: 0 };
     let mut packed = Vec::with_capacity(SPLIT_ABOVE_BYTES);
     let mut rest = changes.as_slice();
     while let Some((first, _)) = rest.first() {
@@ -291,19 +290,42 @@ fn buckets(
             let bytes = IVec::from(packed.as_slice());
             let object = bound.object();
             merged.digest = merged.digest.wrapping_add(contribution(&object, &bytes));
-            batch.insert(bucket_key(&object), bytes.clone());
+            batches.insert(&object, bytes.clone());
             merged.changed.push((bound, bytes));
-            batched += 1;
+            if old.bytes.is_none() {
+                batches.write_if_full()?;
+            }
         }
-        if batched >= BATCH {
-            work.view.tree.apply_batch(std::mem::take(&mut batch)).map_err(ViewError::from)?;
-            watch.moved(Step::Buckets, batched);
-            batched = 0;
-        }
+        // What was in one bucket before stays in one batch: no kill leaves a part of it out.
+        batches.write_if_full()?;
     }
-    work.view.tree.apply_batch(batch).map_err(ViewError::from)?;
-    watch.moved(Step::Buckets, batched);
-    Ok(())
+    batches.write()
+}
+
+/// Buckets on their way into sled.
+struct Batches<'a> {
+    work: &'a Work,
+    watch: &'a Watch,
+    batch: sled::Batch,
+    buckets: usize,
+}
+
+impl Batches<'_> {
+    fn insert(&mut self, bound: &ObjectId, bytes: IVec) {
+        self.batch.insert(bucket_key(bound), bytes);
+        self.buckets += 1;
+    }
+
+    fn write_if_full(&mut self) -> Result<(), CheckpointError> {
+        if self.buckets >= BATCH { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), CheckpointError> {
+        let batch = std::mem::take(&mut self.batch);
+        self.work.view.tree.apply_batch(batch).map_err(ViewError::from)?;
+        self.watch.moved(Step::Buckets, std::mem::take(&mut self.buckets));
+        Ok(())
+    }
 }
 
 /// The bucket that an object belongs to, as it is before this checkpoint.

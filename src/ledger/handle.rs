@@ -70,9 +70,10 @@ impl Ledger {
 
     // Proposals.
 
-    /// Proposes a batch of the stream. It is durable and shown once its answer has come; the next
-    /// one may only be proposed then, because this one may have been stopped. Blocks while the
-    /// writer's queue is full; for the ingest thread.
+    /// Proposes a batch of the stream. It is durable and shown once its answer has come. The next one
+    /// may be proposed before: if this one is stopped, that one is not decided either, because it
+    /// does not begin where ingest is. Blocks while the writer's queue is full; for the ingest
+    /// thread.
     ///
     /// # Errors
     /// [`LedgerError`] if nothing more can be decided.

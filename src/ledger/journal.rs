@@ -68,6 +68,8 @@ pub struct Journal {
     folder: PathBuf,
     ledger: LedgerId,
     file: File,
+    /// The bytes of the segment that is being written.
+    segment_bytes: u64,
     mark: Mark,
     encoder: Encoder,
     witness: Witness,
@@ -136,6 +138,7 @@ impl Journal {
             folder: folder.to_owned(),
             ledger,
             file,
+            segment_bytes: checked.length,
             mark: checked.mark,
             encoder: Encoder::default(),
             witness: Witness::start(&witness_path)?,
@@ -154,6 +157,11 @@ impl Journal {
         self.mark
     }
 
+    /// The bytes of the segment that is being written.
+    pub(super) fn segment_bytes(&self) -> u64 {
+        self.segment_bytes
+    }
+
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -168,6 +176,7 @@ impl Journal {
             return Err(JournalError::Poisoned);
         }
         let (frame, after) = self.encoder.encode(self.mark, records)?;
+        self.segment_bytes += frame.len() as u64;
         let written = self.file.write_all(frame).and_then(|()| {
             boundary::at_frame(Boundary::FrameWritten, &self.folder, records);
             self.file.sync_data()
@@ -196,6 +205,7 @@ impl Journal {
         if current.last() != Some(&path) {
             files::forget_cached(&self.file);
             self.file = segment::create(&self.folder, self.ledger, self.mark)?;
+            self.segment_bytes = segment::SEGMENT_HEADER as u64;
             boundary::at(Boundary::SegmentBegun, &self.folder);
         }
         Ok(())

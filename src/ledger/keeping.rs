@@ -15,6 +15,9 @@ use super::writer::Chain;
 /// The blob of the small state in the view.
 pub(super) const BOOKS: &str = "books";
 
+/// The bytes of a segment that make a checkpoint due.
+const MAX_SEGMENT_BYTES: u64 = 128 << 20;
+
 /// How long a checkpoint may show no progress before it is said.
 const QUIET_TOO_LONG: Duration = Duration::from_secs(60);
 
@@ -53,12 +56,11 @@ impl Keeping {
         loop {
             let state =
                 shared.change(|committed| self.storage.poll_checkpoint(committed.tables_mut()))?;
-            let objects = shared.read().tables().active.objects();
             match state {
-                Checkpointing::Idle if objects >= self.checkpoint_objects => self.begin(shared)?,
+                Checkpointing::Idle if self.is_due(shared, 1) => self.begin(shared)?,
                 Checkpointing::Writing(progress) => {
                     self.watch(&progress);
-                    if objects < 2 * self.checkpoint_objects {
+                    if !self.is_due(shared, 2) {
                         return Ok(());
                     }
                     std::thread::sleep(Duration::from_millis(1));
@@ -67,6 +69,14 @@ impl Keeping {
                 Checkpointing::Idle => return Ok(()),
             }
         }
+    }
+
+    /// Whether there is so many times as much as makes a checkpoint due: in the table, or in the
+    /// segment, which a start reads whole and hot objects fill without filling the table.
+    fn is_due(&self, shared: &Shared, times: usize) -> bool {
+        let objects = self.checkpoint_objects.saturating_mul(times);
+        shared.read().tables().active.is_full(objects)
+            || self.storage.segment_bytes() >= MAX_SEGMENT_BYTES * times as u64
     }
 
     /// A last checkpoint, so that the next start has nothing to replay.

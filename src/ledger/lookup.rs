@@ -95,6 +95,10 @@ fn in_directory<'a>(
 mod tests {
     use std::sync::Arc;
 
+    use cenotaph_core::{
+        Covers, Entry, EntryFlags, EventHash, Fingerprint, Generation, NameHash, State,
+        TombstoneNo, Version,
+    };
     use proptest::prelude::*;
     use sled::IVec;
 
@@ -104,13 +108,31 @@ mod tests {
 
     fn id(number: u16) -> ObjectId {
         let mut bytes = [0; 32];
-        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        // A few collections, with several objects each.
+        bytes[0] = (number / 64) as u8;
+        bytes[16..18].copy_from_slice(&number.to_be_bytes());
         ObjectId(bytes)
     }
 
+    /// Some with a floor, and with one to three generations.
     fn rows(number: u16) -> ObjectRows {
         let mut rows = ObjectRows::default();
-        rows.record.floor = u32::from(number) + 1;
+        rows.record.floor = u32::from(number % 2);
+        for generation in 1..=u32::from(number % 3) + 1 {
+            let entry = Entry {
+                state: State::Live,
+                version: Version::new(u64::from(number) + 1).ok(),
+                event: EventHash([generation as u8; 16]),
+                fingerprint: Fingerprint([number as u8; 16]),
+                space: NameHash::default(),
+                parent: None,
+                erased_through: Covers::NOTHING,
+                partition: 0,
+                tombstone: (number % 5 == 0).then_some(TombstoneNo(1)),
+                flags: EntryFlags::default(),
+            };
+            rows.record.set(Generation(generation), entry);
+        }
         rows
     }
 

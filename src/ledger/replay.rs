@@ -45,7 +45,7 @@ pub(super) fn replay(
             let mark = replayed.mark;
             let chain = Chain { frame: mark.frame, last_fact: (mark.fact, mark.fact_hash) };
             apply(committed, &replayed.records, chain)?;
-            let full = committed.tables().active.objects() >= most_objects;
+            let full = committed.tables().active.is_full(most_objects);
             if full { Err(Pause::Full(mark)) } else { Ok(()) }
         });
         match replayed {

@@ -227,6 +227,11 @@ impl Storage {
         self.journal.append(records)
     }
 
+    /// The bytes of the segment that is being written.
+    pub(super) fn segment_bytes(&self) -> u64 {
+        self.journal.segment_bytes()
+    }
+
     /// Whether the chain has this fact with this hash.
     ///
     /// # Errors

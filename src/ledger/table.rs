@@ -88,10 +88,11 @@ impl Table {
         self.requests.clear();
     }
 
-    /// How many objects.
-    #[must_use]
-    pub fn objects(&self) -> usize {
-        self.objects.len()
+    /// Whether it should be written, where `objects` of them make it due: also the rest of it takes
+    /// memory.
+    pub(super) fn is_full(&self, objects: usize) -> bool {
+        let others = self.tombstones.len() + self.confirmations.len() + self.requests.len();
+        self.objects.len() >= objects || others >= objects
     }
 
     /// How many things of any kind.

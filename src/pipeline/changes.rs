@@ -78,7 +78,8 @@ impl Lane<'_> {
             }
         }
         if !upserts.is_empty() {
-            session.wrote(upserts.len());
+            let bytes = upserts.iter().map(|upsert| upsert.payload.len()).sum();
+            session.wrote(upserts.len(), bytes);
         }
         if session.owed.len() + parked.len() > self.settings.owed_max {
             return Ok(Applied::Full);

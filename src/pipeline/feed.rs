@@ -147,6 +147,15 @@ impl Feed {
         self.catch_up(cursors, max_records, max_bytes)
     }
 
+    /// Whether there is more to work on at once.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        match self.place {
+            Place::Window { sequence, passed } => passed > 0 || self.window.end() > sequence,
+            Place::Source(_) => true,
+        }
+    }
+
     /// The batch was worked on: goes on behind it.
     pub fn pass(&mut self, batch: &Batch) {
         if let Passes::Chunk { sequence, taken, all } = batch.passes {

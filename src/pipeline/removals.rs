@@ -83,7 +83,7 @@ impl Removals<'_> {
         self.standing.begin_call("remove");
         let outcomes = session.connector.remove(&removals).await;
         self.standing.end_call();
-        session.wrote(0);
+        session.wrote(0, 0);
         let mut acknowledged = Vec::with_capacity(attempted.len());
         let mut turn = Turn::default();
         for (attempt, outcome) in

@@ -37,6 +37,7 @@ pub struct Session {
     number: DestinationNo,
     control: Control,
     changes_since_commit: usize,
+    bytes_since_commit: usize,
     dirty: bool,
     dirty_since: Option<Instant>,
     /// What the connector was told last.
@@ -76,6 +77,7 @@ impl Session {
             number,
             control: opened.control.clone(),
             changes_since_commit: 0,
+            bytes_since_commit: 0,
             behind: false,
             dirty: false,
             dirty_since: None,
@@ -104,8 +106,9 @@ impl Session {
     }
 
     /// Something was written, or the cursors moved, that the next commit makes durable.
-    pub fn wrote(&mut self, changes: usize) {
+    pub fn wrote(&mut self, changes: usize, payload_bytes: usize) {
         self.changes_since_commit += changes;
+        self.bytes_since_commit += payload_bytes;
         self.dirty = true;
         self.dirty_since.get_or_insert_with(Instant::now);
     }
@@ -114,6 +117,12 @@ impl Session {
     #[must_use]
     pub fn changes_since_commit(&self) -> usize {
         self.changes_since_commit
+    }
+
+    /// The bytes of their payloads.
+    #[must_use]
+    pub fn bytes_since_commit(&self) -> usize {
+        self.bytes_since_commit
     }
 
     /// Tells the connector whether there is a backlog, if that is news. That there is none any more
@@ -125,7 +134,7 @@ impl Session {
         self.behind = behind;
         self.connector.backlog(behind);
         if !behind {
-            self.wrote(0);
+            self.wrote(0, 0);
         }
     }
 
@@ -159,6 +168,7 @@ impl Session {
         let took = begun.elapsed();
         self.note(ledger).await?;
         self.changes_since_commit = 0;
+        self.bytes_since_commit = 0;
         self.dirty = false;
         self.dirty_since = None;
         Ok(took)

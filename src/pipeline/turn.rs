@@ -156,7 +156,8 @@ impl Pipeline {
                 // Nothing of that lane is left to fail.
                 self.wiring.standing.lane_worked(LaneName::Owed);
             }
-            self.commit_if_due(&mut session, changed).await?;
+            let behind = changed && self.wiring.feed.has_more();
+            self.commit_if_due(&mut session, behind).await?;
             if !removed && !changed {
                 self.wait(&session, &mut revision).await;
             }
@@ -247,7 +248,7 @@ impl Pipeline {
         match lane.apply(session, late, &batch).await? {
             Applied::All { sent } => {
                 session.applied.insert(batch.partition, batch.cursor);
-                session.wrote(0);
+                session.wrote(0, 0);
                 self.wiring.feed.pass(&batch);
                 self.changes_backoff.reset();
                 self.wiring.standing.lane_worked(LaneName::Changes);
@@ -306,7 +307,7 @@ impl Pipeline {
                     if session.owed.len() < held_before {
                         self.wiring.standing.unpark(position);
                     }
-                    session.wrote(0);
+                    session.wrote(0, 0);
                 }
                 Ok(None) => {}
                 Err(error) => failed = Some((error.to_string(), "operator")),
@@ -321,13 +322,14 @@ impl Pipeline {
 
     /// Commits once enough was applied, or the oldest has waited long enough. A due removal does not
     /// wait for this: it commits by itself.
-    async fn commit_if_due(&mut self, session: &mut Session, more: bool) -> Result<(), Lost> {
-        let full = session.changes_since_commit() >= self.commit_records;
-        if full || !more {
-            session.tell_backlog(more);
+    async fn commit_if_due(&mut self, session: &mut Session, behind: bool) -> Result<(), Lost> {
+        let full = session.changes_since_commit() >= self.commit_records
+            || session.bytes_since_commit() >= MAX_COMMIT_BYTES;
+        if full || !behind {
+            session.tell_backlog(behind);
         }
         let Some(waiting) = session.waiting() else { return Ok(()) };
-        let longest = if more { LONGEST_UNCOMMITTED } else { self.wiring.settings.max_wait };
+        let longest = if behind { LONGEST_UNCOMMITTED } else { self.wiring.settings.max_wait };
         if !full && waiting < longest {
             return Ok(());
         }
@@ -446,6 +448,9 @@ const OWED_EVERY: Duration = Duration::from_secs(1);
 /// cheap however much came before it; what is not committed is not visible, and applied again after
 /// a crash.
 const LONGEST_UNCOMMITTED: Duration = Duration::from_secs(10);
+
+/// The most payload bytes of one commit: a connector may hold them until then.
+const MAX_COMMIT_BYTES: usize = 64 << 20;
 
 /// The most changes of one commit: what a connector may keep of each until then is bounded by it.
 const MAX_COMMIT_RECORDS: usize = 100_000;
