@@ -95,7 +95,7 @@ impl Ingest {
         let mut under_way = UnderWay::default();
         // Only a feed that has proved to be the one that was read is noted.
         self.ledger.feed_met(partition, feed, epoch)?;
-        self.recovered();
+        let mut goes_on = false;
         while !self.stop.is_set() {
             let ReadBounds { max_records, max_bytes, wait } = self.bounds;
             let batch = match reader.read_batch(max_records, max_bytes, wait) {
@@ -113,10 +113,14 @@ impl Ingest {
                 read_to = batch.cursor;
                 under_way.add(self.ledger.begin_ingest(batch)?);
             }
-            if let Some(stopped) = under_way.settle(usize::from(moved))? {
+            // The first batch is waited for: a record in the way may stand in it.
+            if let Some(stopped) = under_way.settle(usize::from(moved && goes_on))? {
                 // Read after a record that stands in the way: read again once that is settled.
                 reader = self.go_up_to(&stopped)?;
                 read_to = self.ledger.ingest_cursor(partition);
+            } else if !goes_on {
+                goes_on = true;
+                self.recovered();
             }
         }
         under_way.settle(0)?;

@@ -8,7 +8,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use cenotaph_core::{Cursors, Generation, KeyHash, ObjectKey, ScopeName, Version};
+use cenotaph_core::{Cursors, Generation, KeyHash, MAX_NAME_BYTES, ObjectKey, ScopeName, Version};
 use serde::{Deserialize, Serialize};
 
 use super::errors::ApiError;
@@ -238,6 +238,12 @@ pub(super) async fn make_barrier(
         ));
     }
     let mut hasher = context.running.ledger.hasher();
+    if scope.as_ref().is_some_and(|scope| !scope.names().all(is_a_name)) {
+        return Err(ApiError::bad_request(
+            "scope has a name that is empty or too long",
+            format!("use names of 1 to {MAX_NAME_BYTES} bytes; leave out what it does not name"),
+        ));
+    }
     let scope = scope.map(|scope| {
         let scope =
             ScopeName { tenant: scope.tenant, collection: scope.collection, parent: scope.parent };
@@ -318,6 +324,10 @@ fn asked(
     let object = hasher.object(&key.tenant, &key.collection, &key.object);
     let event = query.event_id.as_deref().map(|event| hasher.event(&key.tenant, event));
     Ok(Asked { hash: KeyHash { object, generation }, key, event, min_version })
+}
+
+fn is_a_name(name: &str) -> bool {
+    (1..=MAX_NAME_BYTES).contains(&name.len())
 }
 
 fn limit(asked: Option<usize>) -> usize {

@@ -178,6 +178,14 @@ pub struct ScopeView {
     pub parent: Option<String>,
 }
 
+impl ScopeView {
+    /// The names that it has.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        let below = self.collection.iter().chain(&self.parent);
+        std::iter::once(&self.tenant).chain(below).map(String::as_str)
+    }
+}
+
 /// A cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CursorView {

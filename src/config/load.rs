@@ -82,6 +82,12 @@ fn read<T: DeserializeOwned + schemars::JsonSchema>(
     env: &dyn Fn(&str) -> Option<String>,
     errors: &mut Vec<ConfigError>,
 ) -> Option<Checked<T>> {
+    // A pipe would be waited for, for ever.
+    if std::fs::metadata(path).is_ok_and(|it| !it.is_file()) {
+        let fix = "put a file in its place, or take it away";
+        errors.push(of_file(path, "is not a plain file", fix));
+        return None;
+    }
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {

@@ -354,6 +354,7 @@ pub(super) fn pack(pieces: &[Piece<'_>], checkpoint: u64, replaced: u64, bytes: 
     bytes.clear();
     bytes.resize(HEADER, 0);
     let (rows, collections) = pack_collections(pieces, bytes);
+    debug_assert!(pieces.iter().all(|piece| piece.rows() > 0), "a name needs its row");
     pieces.iter().for_each(|piece| piece.pack_keys(bytes));
     let mut extensions = Vec::new();
     pieces.iter().for_each(|piece| piece.pack_values(bytes, &mut extensions));

@@ -71,6 +71,8 @@ fn named_barrier(
 pub enum BarrierBlock {
     /// Ingest has not read up to the barrier yet.
     Ingest,
+    /// The destination has not been opened since the worker started: what it holds is not known.
+    NotOpened,
     /// The destination's cursor has not come there yet.
     Cursor,
     /// It holds a change back, or has parked one.
@@ -107,6 +109,9 @@ fn blocker_at(
     book: &DestinationBook,
     barrier: &BarrierBook,
 ) -> Result<Option<BarrierBlock>, LedgerError> {
+    if !committed.books.opened.contains(&book.number) {
+        return Ok(Some(BarrierBlock::NotOpened));
+    }
     let pending = match barrier.through {
         Some(through) => lowest_pending(committed, book, barrier, through)?,
         None => None,

@@ -128,7 +128,7 @@ mod tests {
                 parent: None,
                 erased_through: Covers::NOTHING,
                 partition: 0,
-                tombstone: (number % 5 == 0).then_some(TombstoneNo(1)),
+                tombstone: number.is_multiple_of(5).then_some(TombstoneNo(1)),
                 flags: EntryFlags::default(),
             };
             rows.record.set(Generation(generation), entry);

@@ -86,6 +86,8 @@ pub fn start(
     let mut committed = Committed::new(decode(&state)?, tables, storage.reader());
     replay(&mut storage, &mut committed, view_mark, options.checkpoint_objects)?;
     committed.after_unclean_stop = committed.books.in_use;
+    // A replayed opening was another process's.
+    committed.books.opened.clear();
     let identity = storage.identity();
     let hasher = KeyHasher::new(identity.key.clone());
     let shared = Shared::new(committed, identity.ledger.to_string(), hasher);

@@ -125,6 +125,8 @@ impl Writer {
             metrics::reappeared(&book.name, opened.revoked);
         }
         self.write(records)?;
+        // What named barriers may have waited for.
+        self.open_gates()?;
         Ok(opened)
     }
 

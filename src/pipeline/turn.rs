@@ -65,6 +65,8 @@ pub struct Pipeline {
     changes_backoff: Backoff,
     /// When positions that are held back are looked at again, if nothing else brings it up.
     owed_due: Instant,
+    /// Where the last look at them broke off.
+    owed_after: Option<Position>,
 }
 
 impl Pipeline {
@@ -82,6 +84,7 @@ impl Pipeline {
             changes_wait: None,
             changes_backoff: backoff,
             owed_due: Instant::now(),
+            owed_after: None,
         }
     }
 
@@ -287,9 +290,20 @@ impl Pipeline {
             (Owed::All, _) | (_, None) => true,
             (Owed::HeldOrOf(removed), Some(object)) => removed.contains(&object),
         };
-        let positions: Vec<_> = session.owed.iter().copied().filter(wanted).collect();
+        let after = if which == Owed::HeldOrOf(&[]) { self.owed_after.take() } else { None };
+        let rest = |position: &Position| after.is_none_or(|after| *position > after);
+        let positions: Vec<_> = session.owed.iter().copied().filter(rest).filter(wanted).collect();
+        let begun = Instant::now();
         let mut failed = None;
-        for position in positions {
+        for (at, &position) in positions.iter().enumerate() {
+            if at > 0 && begun.elapsed() > LONGEST_OWED_TURN {
+                // A due removal comes before the rest. It is looked at in the next turns, also what
+                // was parked.
+                positions[at..].iter().for_each(|position| standing.unpark(*position));
+                self.owed_after = positions.get(at - 1).copied();
+                self.owed_due = Instant::now();
+                break;
+            }
             match self.wiring.feed.owed(position) {
                 Ok(Some(batch)) => {
                     let held_before = session.owed.len();
@@ -298,6 +312,8 @@ impl Pipeline {
                         Applied::All { .. } => {}
                         Applied::Again(fault) => {
                             session.owed.insert(position);
+                            // Tried again as if it had never been parked.
+                            standing.unpark(position);
                             failed = Some((fault.to_string(), fault.owner.word()));
                         }
                         Applied::Full => {
@@ -315,7 +331,8 @@ impl Pipeline {
         }
         match failed {
             Some((message, owner)) => self.lane_failed(LaneName::Owed, message, owner),
-            None => standing.lane_worked(LaneName::Owed),
+            None if !positions.is_empty() => standing.lane_worked(LaneName::Owed),
+            None => {}
         }
         Ok(())
     }
@@ -438,8 +455,11 @@ enum Owed<'a> {
 }
 
 /// Each removal tells its own error.
-const REMOVALS_FAIL: &str = "no removal of the last attempt was confirmed; each of them says why: see the deletions that wait \
-     for this destination";
+const REMOVALS_FAIL: &str = "no removal of the last attempt was confirmed; each of them says why: \
+     see the deletions that wait for this destination";
+
+/// How long owed positions are worked on before a due removal gets its turn.
+const LONGEST_OWED_TURN: Duration = Duration::from_millis(100);
 
 /// How often positions that are held back are looked at again.
 const OWED_EVERY: Duration = Duration::from_secs(1);

@@ -116,6 +116,8 @@ fn what_cannot_be_asked_is_an_error_of_the_one_shape() {
         json!({ "name": "" }),
         json!({ "name": "x".repeat(256) }),
         json!({ "name": "x", "scope": { "tenant": "T1", "parent": "p" } }),
+        json!({ "name": "x", "scope": { "tenant": "" } }),
+        json!({ "name": "x", "scope": { "tenant": "T1", "collection": "" } }),
         json!({ "name": "x", "more": 1 }),
         json!({ "name": "x", "scope": { "tenant": "T1", "object": "D7" } }),
         json!([]),

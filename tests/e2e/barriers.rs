@@ -38,6 +38,33 @@ fn released(worker: &Worker, name: &str) {
     });
 }
 
+/// What a copy holds that was not opened since the start is not known: it may be an older one.
+#[test]
+fn a_barrier_waits_for_a_destination_that_was_not_opened_since_the_start() {
+    let site = Site::with_both(TABLES, &["docs", "rows"]);
+    site.record(&upsert("T1", "docs", "D1", 1));
+    let worker = site.start();
+    worker.caught_up();
+    worker.stop_cleanly();
+    let meta = site.destination_dir("search").join("meta.json");
+    let whole = std::fs::read(&meta).unwrap();
+    std::fs::write(&meta, "not what it was").unwrap();
+    let worker = site.start_unready();
+    worker.until("the cache to be opened", || {
+        (worker.destination("cache")["state"] == "RUNNING").then_some(())
+    });
+    assert_eq!(worker.post("/v1/barriers", &json!({ "name": "early" })).status, 201);
+    let view = worker.until("ingest to have come there", || {
+        let view = worker.json("/v1/barriers/early");
+        view["through"].is_u64().then_some(view)
+    });
+    assert_eq!(view["state"], "HELD", "{view}");
+    assert_eq!(view["blockers"][0]["destination"], "search", "{view}");
+    worker.stop();
+    std::fs::write(&meta, whole).unwrap();
+    released(&site.start(), "early");
+}
+
 #[test]
 fn a_barrier_in_the_stream_opens_when_what_is_before_it_is_everywhere() {
     let site = broken_search();

@@ -69,6 +69,9 @@ fn blocker(
     let snapshot = known.map(|known| known.standing.snapshot());
     let reason = match block {
         BarrierBlock::Ingest => "ingest has not read up to it yet".to_owned(),
+        BarrierBlock::NotOpened => {
+            "the destination has not been opened since the worker started".to_owned()
+        }
         BarrierBlock::Cursor => "the destination has not come so far yet".to_owned(),
         BarrierBlock::Owed(position) => format!(
             "the change at partition {} offset {} is held back or parked",

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 use crate::envelope::Decoder;
-use crate::ledger::{Counts, IngestBatch, Ingested};
+use crate::ledger::{Counts, IngestAnswer, IngestBatch, Ingested, Stopped};
 use crate::reading::Reading;
 use crate::source::RawRecord;
 
@@ -35,16 +35,24 @@ impl Told {
     }
 
     fn record(&mut self, record: &serde_json::Value) {
-        let position = Position { partition: 0, epoch: 0, offset: self.offset };
-        self.offset += 1;
-        let bytes = record.to_string().into();
-        let item = self.reading.item(RawRecord { position, bytes, too_large: None });
-        let cursor = Cursor { epoch: 0, offset: self.offset };
-        let items = vec![item];
-        let (begin, proof) = (Cursor { epoch: 0, offset: self.offset - 1 }, Vec::new());
-        let batch = IngestBatch { partition: 0, begin, read: 1, items, cursor, proof };
-        let answer = self.ledger.begin_ingest(batch).unwrap().wait().unwrap();
+        let answer = self.propose(std::slice::from_ref(record)).wait().unwrap();
         assert_eq!(answer, Ingested::Decided);
+    }
+
+    /// Proposes the next records as one batch.
+    fn propose(&mut self, records: &[serde_json::Value]) -> IngestAnswer {
+        let at = |offset| Cursor { epoch: 0, offset };
+        let begin = at(self.offset);
+        let mut items = Vec::new();
+        for record in records {
+            let position = Position { partition: 0, epoch: 0, offset: self.offset };
+            self.offset += 1;
+            let bytes = record.to_string().into();
+            items.push(self.reading.item(RawRecord { position, bytes, too_large: None }));
+        }
+        let (read, cursor) = (records.len() as u64, at(self.offset));
+        let batch = IngestBatch { partition: 0, begin, read, items, cursor, proof: Vec::new() };
+        self.ledger.begin_ingest(batch).unwrap()
     }
 
     /// Ends as if killed: without a checkpoint.
@@ -81,6 +89,47 @@ fn without_a_destination_a_barrier_in_the_log_is_open_once_it_is_read() {
     told.record(&json!({ "event_id": "b", "op": "barrier", "barrier": "job" }));
     let committed = told.ledger.read();
     assert!(committed.books.barriers["job"].opened_at_ms.is_some());
+}
+
+/// Two batches are under way at a time: one behind a stopped one is not decided.
+#[test]
+fn a_batch_behind_a_stopped_one_is_not_decided() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut told = Told::start(dir.path(), Rules { quarantine_max: 0, ..rules(Duration::ZERO) });
+    let unreadable = json!({ "op": "delete" });
+    let stopped = told.propose(&[deletion("first"), unreadable]);
+    let behind = told.propose(&[deletion("behind")]);
+    let [stopped, behind] = [stopped, behind].map(|answer| answer.wait().unwrap());
+    assert!(matches!(stopped, Ingested::Stopped(Stopped { index: 1, .. })), "{stopped:?}");
+    assert_eq!(behind, Ingested::NotNext);
+    assert_eq!(told.ledger.ingest_cursor(0), Cursor::default());
+    assert_eq!(told.counts().total(), 0);
+    told.offset = 0;
+    told.record(&deletion("first"));
+    assert_eq!(told.ledger.ingest_cursor(0).offset, 1);
+}
+
+/// Gates are opened for several batches at once while more are queued, and none is forgotten.
+#[test]
+fn every_gate_is_open_once_nothing_waits_any_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut told = Told::start(dir.path(), rules(Duration::ZERO));
+    let deletion_of = |number: u64| {
+        let mut deletion = deletion(&number.to_string());
+        deletion["object"] = format!("D{number}").into();
+        deletion
+    };
+    let answers: Vec<_> = (0..30).map(|number| told.propose(&[deletion_of(number)])).collect();
+    for answer in answers {
+        assert_eq!(answer.wait().unwrap(), Ingested::Decided);
+    }
+    // The last of them may be opened right behind the answer.
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    let closed = || told.ledger.read().books.closed_gates.len();
+    while closed() > 0 && std::time::Instant::now() < deadline {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!((closed(), told.ledger.read().books.last_tombstone.0), (0, 30));
 }
 
 /// I9 can fail: what was read is not made up of what was counted.

@@ -1,7 +1,7 @@
 //! Everything the ledger knows but for entries and tombstones: small, in memory, and the sum of the
 //! records applied to it. Applying a record twice changes nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cenotaph_core::{
     CollectionId, ConfirmedFact, Cursor, DestinationNo, EvidenceLevel, Fact, FactHash, Note,
@@ -63,6 +63,10 @@ pub struct Books {
     pub policy: Option<[u8; 16]>,
     /// A destination was opened and no clean stop has followed: requests of ours may be under way.
     pub in_use: bool,
+    /// The destinations that were opened since the worker started: of no other is it known that it
+    /// still holds what it held. Not kept.
+    #[serde(skip)]
+    pub opened: BTreeSet<DestinationNo>,
 }
 
 impl Books {
@@ -143,6 +147,7 @@ impl Books {
                     book.epoch = *epoch;
                 }
                 self.in_use = true;
+                self.opened.insert(*destination);
             }
             Fact::FeedEpoch { partition, feed, epoch } => {
                 let book = self.feeds.entry(*partition).or_default();
