@@ -249,11 +249,21 @@ impl Log {
                 }
             };
         };
-        if !proof.is_of(self.identity) {
-            let detail =
-                format!("{} was read, and the path names {}", proof.identity, self.identity);
-            return Err(self.fault(FaultKind::Rotated, Some(offset), detail));
-        }
+        self.holds(offset, length, &proof).map_err(|fault| {
+            if proof.is_of(self.identity) {
+                return fault;
+            }
+            let detail = format!(
+                "{} was read, and the path names {}, which reads otherwise",
+                proof.identity, self.identity
+            );
+            self.fault(FaultKind::Rotated, Some(offset), detail)
+        })
+    }
+
+    /// The same whatever file it is: a log that was copied or put back from a backup is the log that
+    /// was read, if the record before the cursor is where it was and what it was.
+    fn holds(&self, offset: u64, length: u64, proof: &Proof) -> Result<Option<Last>, FeedFault> {
         self.reaches(offset, length)?;
         match proof.last {
             Some(last) if last.end == offset && last.start < offset => {
