@@ -68,6 +68,9 @@ impl Store {
                 "put the former fields back, or remove the index's folder: it is filled again",
             ));
         }
+        if exists {
+            undamaged(&index)?;
+        }
         let merges = Bounded::new(settings.max_segment_docs);
         let mut store = Store {
             dir: dir.into(),
@@ -241,6 +244,21 @@ impl Store {
             .wait_merging_threads()
             .map_err(|error| fault(Class::Uncertain, "the index did not close in order", &error))
     }
+}
+
+/// A flipped bit in a dictionary would hide a document from a look and from its deletion, and show it
+/// to a search: nothing is believed of an index whose files do not have the checksums that tantivy
+/// gave them.
+fn undamaged(index: &Index) -> Result<(), Fault> {
+    let damaged = index.validate_checksum().map_err(|error| {
+        fault(Class::Retriable, "the checksums of the index's files could not be read", &error)
+    })?;
+    let Some(first) = damaged.iter().min() else { return Ok(()) };
+    Err(Fault::terminal(
+        Owner::Operator,
+        format!("{} files of the index are damaged, {} among them", damaged.len(), first.display()),
+        "remove the index's folder: it is filled again, and every deletion proved anew",
+    ))
 }
 
 /// Whether the name is one that tantivy gives to a part of a segment: 32 hexadecimal digits first.

@@ -117,6 +117,33 @@ fn everything(object: &str) -> Removal {
 }
 
 /// Not a test of its own: the process that the next one kills.
+/// A look into a damaged dictionary finds nothing where a search still does.
+#[test]
+fn an_index_with_a_flipped_bit_is_not_opened() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut bench = Bench::open(folder.path());
+    bench.apply(&[("D1", 1), ("D2", 1)]);
+    bench.commit();
+    drop(bench);
+    let files =
+        fs::read_dir(folder.path()).expect("a listing").map(|it| it.expect("a file").path());
+    let parts: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|it| it != "json" && it != "lock"))
+        .collect();
+    assert!(parts.len() >= 5, "{parts:?}");
+    for part in parts {
+        let whole = fs::read(&part).expect("its bytes");
+        let mut flipped = whole.clone();
+        flipped[0] ^= 4;
+        fs::write(&part, &flipped).expect("a write");
+        let opened = Bench::on(folder.path(), serde_json::json!({})).try_open();
+        let fault = opened.expect_err("it is damaged");
+        assert!(fault.to_string().contains("damaged"), "{}: {fault}", part.display());
+        fs::write(&part, whole).expect("a write");
+    }
+    Bench::open(folder.path());
+}
+
 #[test]
 fn killed_child() {
     let Ok(folder) = std::env::var(KILLED) else { return };
