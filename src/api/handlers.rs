@@ -163,6 +163,12 @@ pub(super) async fn tombstones(
             return Err(ApiError::bad_request("after is no number", "take it from a page's next"));
         }
     };
+    // A misspelt name must not read as "nothing waits".
+    if let Some(name) = &query.destination
+        && views::destination(&context.running, name).is_none()
+    {
+        return Err(no_such_destination());
+    }
     let filter = Filter {
         destination: query.destination,
         owner: query.owner,
@@ -277,14 +283,16 @@ pub(super) async fn destination(
     path: Result<Path<String>, PathRejection>,
 ) -> Answer<DestinationView> {
     let name = path?.0;
-    views::destination(&context.running, &name).map(Json).ok_or_else(|| {
-        ApiError::new(
-            StatusCode::NOT_FOUND,
-            "destination.not_found",
-            "the ledger knows no destination of this name",
-            "`cenotaph destination list` names them",
-        )
-    })
+    views::destination(&context.running, &name).map(Json).ok_or_else(no_such_destination)
+}
+
+fn no_such_destination() -> ApiError {
+    ApiError::new(
+        StatusCode::NOT_FOUND,
+        "destination.not_found",
+        "the ledger knows no destination of this name",
+        "`cenotaph destination list` names them",
+    )
 }
 
 pub(super) async fn quarantine(

@@ -219,21 +219,60 @@ fn object_path(object: &ObjectArgs) -> Result<String, Refused> {
     Ok(format!("/v1/tombstones/{path}?{query}generation={generation}"))
 }
 
-/// A record key; or, where it is none, three plain parts.
+/// A record key; or, where it is none, three parts in which `%XX` stands for a byte all the same.
 fn object_key(text: &str) -> Result<ObjectKey, String> {
     if let Ok(key) = parse_record_key(text) {
         return Ok(key);
     }
     let parts: Vec<&str> = text.split('/').collect();
-    let plain = |part: &str| ByteString::from(part);
     match parts[..] {
         [tenant, collection, object] => {
-            ObjectKey::new(plain(tenant), plain(collection), plain(object), Generation::FIRST)
+            let [tenant, collection, object] = [tenant, collection, object].map(decoded);
+            ObjectKey::new(tenant?, collection?, object?, Generation::FIRST)
                 .map_err(|error| format!("{text:?} is no object: {error}"))
         }
         _ => Err(format!(
             "{text:?} is no object: write tenant/collection/object, and percent-encode a \"/\" \
              inside a part"
         )),
+    }
+}
+
+/// A part as it was typed: never taken for another object's name because it is half encoded.
+fn decoded(part: &str) -> Result<ByteString, String> {
+    let mut rest = part;
+    while let Some(at) = rest.find('%') {
+        let digits = rest.get(at + 1..at + 3).unwrap_or_default();
+        if digits.len() != 2 || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(format!("{part:?}: write %25 where a \"%\" stands for itself"));
+        }
+        rest = &rest[at + 3..];
+    }
+    match percent_encoding::percent_decode_str(part).decode_utf8() {
+        Ok(text) => Ok(ByteString::from(text.into_owned())),
+        Err(_) => Err(format!("{part:?}: what its %XX stand for is no UTF-8")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_half_encoded_key_names_the_object_that_it_says() {
+        let object = |text: &str| object_key(text).map(|key| key.object.to_string());
+        for (text, expected) in [
+            ("shop/products/D7", "D7"),
+            ("shop/products/a%2Fb%20%7E%C3%B6", "a/b ~ö"),
+            ("shop/products/a%2Fb %7Eö", "a/b ~ö"),
+            ("shop/products/a%2Fb+c", "a/b+c"),
+            ("shop/products/100%25", "100%"),
+            ("shop/products/a:b", "a:b"),
+        ] {
+            assert_eq!(object(text).as_deref(), Ok(expected), "{text}");
+        }
+        for text in ["shop/products/100%", "shop/products/a%2", "shop/products/%ff", "shop/D7"] {
+            assert!(object(text).is_err(), "{text}");
+        }
     }
 }

@@ -31,13 +31,17 @@ impl Output {
         table: impl FnOnce(&T) -> String,
     ) -> io::Result<()> {
         let mut out = io::stdout().lock();
-        match self {
+        let printed = match self {
             Output::Table => writeln!(out, "{}", table(value)),
-            Output::Json => {
-                serde_json::to_writer_pretty(&mut out, value)?;
-                writeln!(out)
-            }
-        }
+            Output::Json => serde_json::to_writer_pretty(&mut out, value)
+                .map_err(io::Error::from)
+                .and_then(|()| writeln!(out)),
+        };
+        // Whoever reads it has read enough.
+        printed.or_else(|error| match error.kind() {
+            io::ErrorKind::BrokenPipe => Ok(()),
+            _ => Err(error),
+        })
     }
 }
 

@@ -52,6 +52,9 @@ pub enum IdentityError {
          backup of this ledger; cenotaph does not make another one", .0.display()
     )]
     Missing(PathBuf),
+    /// There is none.
+    #[error("there is no ledger in {}: name the folder of one", .0.display())]
+    NoLedger(PathBuf),
     /// The system gives no randomness.
     #[error("the system gives no random bytes: {0}")]
     Random(String),

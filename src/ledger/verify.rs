@@ -110,6 +110,9 @@ type Removed = BTreeMap<u64, u64>;
 /// [`OpenError`] if it cannot be looked at: another worker has it, or it has no identity.
 pub fn verify(dir: &Path) -> Result<VerifyReport, OpenError> {
     let identity_path = dir.join("identity");
+    if !identity_path.exists() && !dir.join("journal").exists() {
+        return Err(IdentityError::NoLedger(dir.to_owned()).into());
+    }
     let identity = Identity::read(&identity_path)?.ok_or(IdentityError::Missing(identity_path))?;
     let _lock = Lock::take(dir)?;
     let mut report =

@@ -439,6 +439,8 @@ fn what_waits_is_listed_in_pages_oldest_first() {
     assert_eq!(count("tenant=T3"), 0);
     assert_eq!(count("destination=search"), 25);
     assert_eq!(count("destination=cache"), 0);
+    let misspelt = worker.get("/v1/tombstones?destination=serach");
+    assert_eq!(misspelt.status, 404, "it must not read as nothing waiting");
     assert_eq!(count("owner=search-team@example.org"), 25);
     assert_eq!(worker.metric("cenotaph_deletions_pending{destination=\"search\"}"), 25.0);
     assert_eq!(worker.metric("cenotaph_deletions_pending{destination=\"cache\"}"), 0.0);

@@ -133,7 +133,8 @@ impl Teller {
                 .to_owned(),
             "   touch config/changes.jsonl".to_owned(),
             "   cenotaph run --config config/cenotaph.toml".to_owned(),
-            "and, in another terminal, to ask how a deletion stands:".to_owned(),
+            "and, in another terminal, after a line that deletes it, how a deletion stands:"
+                .to_owned(),
             "   cenotaph tombstone show T1/docs/D7".to_owned(),
         ])?;
         Ok(())
