@@ -2,8 +2,8 @@
 //! writer changes it, frame by frame.
 
 use cenotaph_core::{
-    Cursor, Cursors, KeyHash, Note, ObjectId, ObjectKey, ObjectRecord, Record, RequestNote,
-    Tombstone, TombstoneNo,
+    Cursor, Cursors, FactHash, KeyHash, Note, ObjectId, ObjectKey, ObjectRecord, Record,
+    RequestNote, Tombstone, TombstoneNo,
 };
 use roaring::RoaringTreemap;
 
@@ -222,6 +222,26 @@ impl Committed {
         let mut barriers = self.books.barriers.values();
         barriers.any(|barrier| barrier.opened_at_ms.is_none() && barrier.through.is_none())
     }
+}
+
+/// Where the chain of facts stands after a frame.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Chain {
+    pub(super) frame: u64,
+    pub(super) last_fact: (u64, FactHash),
+}
+
+/// Applies a frame's records to the committed state.
+pub(super) fn apply(
+    committed: &mut Committed,
+    records: &[Record],
+    chain: Chain,
+) -> Result<(), LedgerError> {
+    for record in records {
+        committed.apply(record)?;
+    }
+    committed.books.chained(chain.frame, chain.last_fact);
+    Ok(())
 }
 
 impl From<ViewError> for LedgerError {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use cenotaph_core::{FactHash, Record};
 
 use super::checkpoint::{CheckpointError, CheckpointReport, Checkpointing, Progress};
+use super::committed::Chain;
 use super::error::LedgerError;
 use super::journal::JournalError;
 use super::shared::Shared;
 use super::state::Books;
 use super::storage::Storage;
-use super::writer::Chain;
 
 /// The blob of the small state in the view.
 pub(super) const BOOKS: &str = "books";

@@ -5,13 +5,12 @@
 use std::time::Duration;
 
 use super::checkpoint::Checkpointing;
-use super::committed::Committed;
+use super::committed::{Chain, Committed, apply};
 use super::error::LedgerError;
 use super::frame::Mark;
 use super::journal::JournalError;
 use super::keeping::small_state;
 use super::storage::Storage;
-use super::writer::{Chain, apply};
 
 /// Why it does not go on to the end.
 enum Pause {

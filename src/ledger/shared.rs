@@ -6,10 +6,9 @@ use cenotaph_core::KeyHasher;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
-use super::committed::Committed;
+use super::committed::{Chain, Committed, apply};
 use super::counts::Counts;
 use super::error::LedgerError;
-use super::writer::{Chain, apply};
 
 /// The committed state and the signals about it.
 pub(super) struct Shared {

@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use cenotaph_core::{Control, Cursors, DestinationNo, Fact, FactHash, Note, Record, TombstoneNo};
+use cenotaph_core::{Control, Cursors, DestinationNo, Fact, Note, Record, TombstoneNo};
 use tokio::sync::mpsc;
 
-use super::committed::Committed;
+use super::committed::Chain;
 use super::counts::Counts;
 use super::draft::{Draft, Drafted, Room};
 use super::error::LedgerError;
@@ -293,24 +293,4 @@ fn reply_with<T>(
 /// What may be open as soon as it is made: nobody may owe it.
 fn can_open_a_gate(record: &Record) -> bool {
     matches!(record, Record::Fact(Fact::Removed(_) | Fact::BarrierMade { .. }))
-}
-
-/// Where the chain of facts stands after a frame.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Chain {
-    pub(super) frame: u64,
-    pub(super) last_fact: (u64, FactHash),
-}
-
-/// Applies a frame's records to the committed state.
-pub(super) fn apply(
-    committed: &mut Committed,
-    records: &[Record],
-    chain: Chain,
-) -> Result<(), LedgerError> {
-    for record in records {
-        committed.apply(record)?;
-    }
-    committed.books.chained(chain.frame, chain.last_fact);
-    Ok(())
 }
