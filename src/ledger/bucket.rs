@@ -21,7 +21,7 @@ use cenotaph_core::{
 };
 use compact_str::CompactString;
 use smallvec::SmallVec;
-use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::Ordinal;
 use super::files::{bytes_at, u32_at, u64_at};
@@ -161,11 +161,6 @@ impl<'a> Bucket<'a> {
         Some(self.object_at(first..self.row_after(first), before))
     }
 
-    /// One object without its name.
-    pub(super) fn record(&self, object: &ObjectId) -> Option<ObjectRecord> {
-        self.find(object).map(|first| self.record_at(first))
-    }
-
     fn object_at(&self, rows: Range<usize>, name_at: usize) -> ObjectRows {
         let name = String::from_utf8_lossy(self.name(rows.start, name_at));
         ObjectRows { record: self.record_in(rows), name: CompactString::from(name) }
@@ -255,11 +250,6 @@ impl<'a> Bucket<'a> {
             flags: unpack_flags(flags),
         }
     }
-}
-
-/// How a bucket counts in the digest: by where it stands and what it holds.
-pub(super) fn contribution(bound: &ObjectId, bytes: &[u8]) -> u64 {
-    xxh3_64_with_seed(&bound.0, u64_at(bytes, 0))
 }
 
 /// An object as a bucket holds it already: its rows are copied as they are.

@@ -16,7 +16,7 @@ use serde::Serialize;
 use sled::IVec;
 
 use super::boundary::{self, Boundary};
-use super::bucket::{Bucket, Piece, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, contribution, pack};
+use super::bucket::{Bucket, Piece, SPLIT_ABOVE, SPLIT_ABOVE_BYTES, TARGET, pack};
 use super::directory::{Directory, Ordinal};
 use super::frame::Mark;
 use super::journal::{JournalError, rewrite_absorbed};
@@ -277,7 +277,7 @@ fn buckets(
         let old = OldBucket::of(work, *first);
         let (own, others) = rest.split_at(rest.partition_point(|(object, _)| old.holds(*object)));
         rest = others;
-        let old_own = old.bytes.map_or(0, |bytes| contribution(&old.bound.object(), bytes));
+        let old_own = old.bytes.map_or(0, |bytes| share(&old.bound.object().0, bytes));
         merged.digest = merged.digest.wrapping_sub(old_own);
         let pieces = merge(old.bytes, own);
         for (index, part) in parts(&pieces).enumerate() {
@@ -289,7 +289,7 @@ fn buckets(
             pack(part, checkpoint, replaced, &mut packed);
             let bytes = IVec::from(packed.as_slice());
             let object = bound.object();
-            merged.digest = merged.digest.wrapping_add(contribution(&object, &bytes));
+            merged.digest = merged.digest.wrapping_add(share(&object.0, &bytes));
             batches.insert(&object, bytes.clone());
             merged.changed.push((bound, bytes));
             if old.bytes.is_none() {

@@ -62,7 +62,7 @@ impl Committed {
     /// # Errors
     /// [`LedgerError::ViewDamaged`] if the view does not hold what it should.
     pub fn object(&self, object: &ObjectId) -> Result<Option<ObjectRecord>, LedgerError> {
-        Ok(self.reader.record(object, &self.tables)?)
+        Ok(self.reader.object(object, &self.tables)?.map(|rows| rows.record))
     }
 
     /// The same of many at once, which is faster.

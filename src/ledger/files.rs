@@ -24,16 +24,6 @@ pub(super) fn failed(doing: &'static str, path: &Path) -> impl FnOnce(io::Error)
     move |source| FileError { doing, path: path.to_owned(), source }
 }
 
-/// Lets the system forget what it keeps in memory of a file that was just synced and that nobody
-/// reads or writes again soon: it is memory that those beside us can use. A wish, so its failure is
-/// none.
-pub(super) fn forget_cached(file: &File) {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::fs::fadvise(file, 0, None, rustix::fs::Advice::DontNeed);
-    #[cfg(not(target_os = "linux"))]
-    let _ = file;
-}
-
 /// Makes the names in a folder durable.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), FileError> {
     File::open(folder).and_then(|file| file.sync_all()).map_err(failed("sync", folder))

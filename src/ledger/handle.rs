@@ -287,25 +287,22 @@ impl Ledger {
     }
 
     /// Objects as a destination's pipeline needs to see them, all of the same moment.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the view does not hold what it should.
     pub fn object_views(
         &self,
         objects: &[ObjectId],
         destination: DestinationNo,
-    ) -> Result<Vec<ObjectView>, LedgerError> {
+    ) -> Vec<ObjectView> {
         let committed = self.read();
         let book = committed.books.destinations.get(&destination);
-        objects
-            .iter()
-            .map(|object| {
-                let record = committed.object(object)?.unwrap_or_default();
+        let found = committed.objects(objects).into_iter();
+        found
+            .map(|found| {
+                let record = found.record.into_owned();
                 let removal_pending = book.is_some_and(|book| {
                     let mut last = record.generations.iter().filter_map(|(_, it)| it.tombstone);
                     last.any(|number| book.pending.contains(number.0))
                 });
-                Ok(ObjectView { record, removal_pending })
+                ObjectView { record, removal_pending }
             })
             .collect()
     }

@@ -203,7 +203,6 @@ impl Journal {
         let current = segment::list(&self.folder)?;
         let path = segment::path_of(&self.folder, &self.mark);
         if current.last() != Some(&path) {
-            files::forget_cached(&self.file);
             self.file = segment::create(&self.folder, self.ledger, self.mark)?;
             self.segment_bytes = segment::SEGMENT_HEADER as u64;
             boundary::at(Boundary::SegmentBegun, &self.folder);

@@ -14,15 +14,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cenotaph_core::{
-    ConfirmedFact, DestinationNo, KeyHash, ObjectId, ObjectRecord, RequestNote, TombstoneNo,
-};
+use cenotaph_core::{ConfirmedFact, DestinationNo, KeyHash, ObjectId, RequestNote, TombstoneNo};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use super::bucket::{Bucket, contribution};
+use super::bucket::Bucket;
 use super::directory::Directory;
 use super::files::{FileError, failed, u64_at};
 use super::frame::{FrameHash, Mark};
@@ -138,7 +136,7 @@ impl View {
             let bound = ObjectId(bound);
             let bucket = Bucket::check(&bytes)
                 .ok_or_else(|| damaged(format!("bucket {bound} is not what was written")))?;
-            sum.add(contribution(&bound, &bytes), bucket.checkpoint(), bucket.replaced());
+            sum.add(share(&bound.0, &bytes), bucket.checkpoint(), bucket.replaced());
             directory.push(&bound, bytes);
         }
         view.add_stamped(&mut sum)?;
@@ -306,7 +304,8 @@ pub(super) struct Stamp {
     pub(super) replaced: u64,
 }
 
-/// How a value counts in the digest: by where it stands and what it holds.
+/// How a value counts in the digest: by where it stands and what it holds. A bucket stands at its
+/// bound.
 pub(super) fn share(key: &[u8], value: &[u8]) -> u64 {
     xxh3_64_with_seed(key, value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes)))
 }
@@ -375,21 +374,6 @@ impl Reader {
             return Ok(Some(rows.clone()));
         }
         Ok(tables.directory.bucket_of(object).and_then(|bucket| bucket.object(object)))
-    }
-
-    /// The same without the name.
-    ///
-    /// # Errors
-    /// [`ViewError`] if it cannot be read.
-    pub fn record(
-        &self,
-        object: &ObjectId,
-        tables: &Tables,
-    ) -> Result<Option<ObjectRecord>, ViewError> {
-        if let Some(rows) = tables.layers().find_map(|table| table.objects.get(object)) {
-            return Ok(Some(rows.record.clone()));
-        }
-        Ok(tables.directory.bucket_of(object).and_then(|bucket| bucket.record(object)))
     }
 
     /// A tombstone.

@@ -10,7 +10,7 @@ use super::late_writes::LateWrites;
 use super::session::Session;
 use super::settings::PipelineSettings;
 use super::standing::{Parked, Standing};
-use crate::ledger::{Ledger, LedgerError, ObjectView};
+use crate::ledger::{Ledger, ObjectView};
 
 /// What became of a batch.
 #[derive(Debug)]
@@ -46,18 +46,15 @@ struct Planned {
 
 impl Lane<'_> {
     /// Works on one batch. What it wrote is durable only after the session's next commit.
-    ///
-    /// # Errors
-    /// [`LedgerError`] if the ledger can't say what is current.
     pub async fn apply(
         &self,
         session: &mut Session,
         late: &mut LateWrites,
         batch: &Batch,
-    ) -> Result<Applied, LedgerError> {
-        let planned = self.plan(session, late, &batch.changes)?;
+    ) -> Applied {
+        let planned = self.plan(session, late, &batch.changes);
         if session.owed.len() + planned.hold.len() > self.settings.owed_max {
-            return Ok(Applied::Full);
+            return Applied::Full;
         }
         let Planned { upserts, places, hold } = planned;
         let outcomes = self.send(session, &upserts).await;
@@ -82,16 +79,16 @@ impl Lane<'_> {
             session.wrote(upserts.len(), bytes);
         }
         if session.owed.len() + parked.len() > self.settings.owed_max {
-            return Ok(Applied::Full);
+            return Applied::Full;
         }
         for (position, object, fault) in parked {
             self.park(session, position, object, &fault);
         }
         if let Some(fault) = again {
-            return Ok(Applied::Again(fault));
+            return Applied::Again(fault);
         }
         session.owed.extend(hold);
-        Ok(Applied::All { sent: upserts.len() })
+        Applied::All { sent: upserts.len() }
     }
 
     async fn send(&self, session: &mut Session, upserts: &[Upsert]) -> Vec<Outcome> {
@@ -104,14 +101,9 @@ impl Lane<'_> {
         super::same_length(outcomes, upserts.len())
     }
 
-    fn plan(
-        &self,
-        session: &Session,
-        late: &LateWrites,
-        changes: &[Held],
-    ) -> Result<Planned, LedgerError> {
+    fn plan(&self, session: &Session, late: &LateWrites, changes: &[Held]) -> Planned {
         let objects: Vec<_> = changes.iter().map(|held| held.identified.ids.key.object).collect();
-        let views = self.ledger.object_views(&objects, session.number())?;
+        let views = self.ledger.object_views(&objects, session.number());
         let mut hold = Vec::new();
         let mut apply: Vec<(&Held, Version)> = Vec::new();
         for (held, view) in changes.iter().zip(&views) {
@@ -129,7 +121,7 @@ impl Lane<'_> {
             .filter_map(|index| apply.get(index))
             .filter_map(|(held, version)| Some((place(held), to_upsert(held, *version)?)))
             .unzip();
-        Ok(Planned { upserts, places, hold })
+        Planned { upserts, places, hold }
     }
 
     fn plan_one(

@@ -248,7 +248,7 @@ impl Pipeline {
             }
         };
         let lane = self.lane();
-        match lane.apply(session, late, &batch).await? {
+        match lane.apply(session, late, &batch).await {
             Applied::All { sent } => {
                 session.applied.insert(batch.partition, batch.cursor);
                 session.wrote(0, 0);
@@ -308,7 +308,7 @@ impl Pipeline {
                 Ok(Some(batch)) => {
                     let held_before = session.owed.len();
                     session.owed.remove(&position);
-                    match self.lane().apply(session, late, &batch).await? {
+                    match self.lane().apply(session, late, &batch).await {
                         Applied::All { .. } => {}
                         Applied::Again(fault) => {
                             session.owed.insert(position);
